@@ -228,7 +228,7 @@ func (sp sharedPages) cachePage(p *understudy.Page) *cache.Entry {
 // Keep stores a page. If the store fails, Keep also removes the page from memory, because a later write could not
 // invalidate it after a restart.
 func (sp sharedPages) Keep(p *understudy.Page) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(sp.env.ctx), saveTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(sp.env.ctx), maxSaveTime)
 	defer cancel()
 	k := sp.env.sources[p.Key.Source].kinds[""]
 	_, err := sp.writer.save(ctx, k, p)

@@ -130,7 +130,7 @@ func (v *env) isReusable(p *understudy.Page) bool {
 
 // applyUpstreamBounds changes the decision about a stored page so that it respects the limits in upstream's headers.
 // A page of unknown age counts as stale (RFC 9111, 4.2.1).
-func applyUpstreamBounds(h *heldPage, b bounds, age time.Duration, sane bool, v decision) decision {
+func applyUpstreamBounds(h *storedPage, b bounds, age time.Duration, sane bool, v decision) decision {
 	until := h.bounds.FreshUntil
 	if !h.bounds.Explicit || h.bounds.Validate || h.bounds.NoStore {
 		until = h.fresh
@@ -169,7 +169,7 @@ func (a *Ages) requestFreshTime(ask *request.Request, p *understudy.Page, fresh 
 }
 
 // applyRequest changes the fresh time and the state of a stored page to what is right for one request.
-func (a *Ages) applyRequest(ask *request.Request, k *kind, h *heldPage) {
+func (a *Ages) applyRequest(ask *request.Request, k *kind, h *storedPage) {
 	h.fresh = a.requestFreshTime(ask, h.page, h.fresh)
 	if ask.NotFinal && !h.page.List {
 		if _, look := k.nonFinalLooks.Get(h.page.At.UnixNano()); look {
@@ -192,12 +192,12 @@ func (a *Ages) applyRequest(ask *request.Request, k *kind, h *heldPage) {
 }
 
 // ages returns the ages in force.
-func (v *env) ages() *Ages { return v.agesInForce.Load() }
+func (v *env) ages() *Ages { return v.currentAges.Load() }
 
 // SetAges replaces the ages. They also apply to pages that are already stored. A zero field takes its default.
 func (m *Mirror) SetAges(a Ages) {
 	a = a.withDefaults()
-	m.env.agesInForce.Store(&a)
+	m.env.currentAges.Store(&a)
 	m.media.SetAges(media.Ages{Final: a.Final, Hard: a.Hard, Wait: a.Wait, Try: a.Try})
 	for _, s := range m.env.sources {
 		for _, p := range s.polls() {
@@ -264,7 +264,7 @@ func (a *Ages) requestBounds(ask *request.Request) bounds {
 const maxNewAge = time.Second
 
 // decide returns whether a stored page may be used within the bounds, and the age of the page.
-func (a *Ages) decide(h *heldPage, b bounds, now time.Time) (v decision, age time.Duration) {
+func (a *Ages) decide(h *storedPage, b bounds, now time.Time) (v decision, age time.Duration) {
 	age, sane := a.age(now, h.page.At)
 	v = a.decideByAges(h, b, age, sane)
 	if h.bounds != nil {
@@ -274,7 +274,7 @@ func (a *Ages) decide(h *heldPage, b bounds, now time.Time) (v decision, age tim
 }
 
 // decideByAges decides only by our own ages and the bounds, and ignores upstream's headers.
-func (a *Ages) decideByAges(h *heldPage, b bounds, age time.Duration, sane bool) decision {
+func (a *Ages) decideByAges(h *storedPage, b bounds, age time.Duration, sane bool) decision {
 	switch {
 	case sane && age >= a.Hard:
 		return tooOld

@@ -66,8 +66,8 @@ func (rd *reader) joinForReader(ctx context.Context, r *reading) (*flight, bool,
 	want := fetchOptions{reason: request.ReasonWaiting, requireNew: direct, flow: r.request.Flow,
 		isPatient: func() bool { return !r.request.SkipStored && !rd.composer.hasFallback(ctx, r) }}
 	want.deadline, _ = ctx.Deadline()
-	if r.held.page != nil {
-		want.newerThan = r.held.page.At
+	if r.stored.page != nil {
+		want.newerThan = r.stored.page.At
 	}
 	// A second lookup is enough, and there is none if the request might reject the age of the page that was found.
 	want.skipCacheCheck = r.secondLook || ageLimit(&r.request) != math.MaxInt64
@@ -83,7 +83,7 @@ func (rd *reader) waitForFlight(ctx context.Context, r *reading, f *flight, join
 	defer func() { rd.flights.releaseReader(f, r.request.Flow, keep) }()
 	for {
 		var why *understudy.UpstreamError
-		err := error(errSlow)
+		err := error(errUpstreamSlow)
 		select {
 		case <-f.signals.done:
 			return rd.answerOf(ctx, r, f, joined)
@@ -129,8 +129,8 @@ func (rd *reader) buildDeadlineError(r *reading, f *flight, left error) error {
 	}
 }
 
-// errSlow is the error that upstream did not answer in time and that no stored answer could be used.
-var errSlow = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New("no answer in time")}
+// errUpstreamSlow is the error that upstream did not answer in time and that no stored answer could be used.
+var errUpstreamSlow = &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New("no answer in time")}
 
 // answerOf answers with the page of a completed flight, or if the flight failed, with the fallback.
 func (rd *reader) answerOf(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
@@ -149,7 +149,7 @@ func (rd *reader) answerOf(ctx context.Context, r *reading, f *flight, joined bo
 
 // answerFetched answers with the page of a completed flight.
 func (rd *reader) answerFetched(r *reading, f *flight, joined bool) *request.Response {
-	a := &request.Response{Stored: f.result.stored, Detail: f.result.detail, StoreTime: r.held.loadTime + f.result.saveDuration}
+	a := &request.Response{Stored: f.result.stored, Detail: f.result.detail, StoreTime: r.stored.loadTime + f.result.saveDuration}
 	return rd.answerWith(r, f, f.result.page, joined, a)
 }
 
@@ -175,20 +175,20 @@ func (rd *reader) answerWith(r *reading, f *flight, p *understudy.Page, joined b
 	return a
 }
 
-// answerHeld answers with the stored page because upstream failed, or was too slow if why is nil.
-func (rd *reader) answerHeld(r *reading, why *understudy.UpstreamError) *request.Response {
+// answerStored answers with the stored page because upstream failed, or was too slow if why is nil.
+func (rd *reader) answerStored(r *reading, why *understudy.UpstreamError) *request.Response {
 	detail := "stale: upstream slow"
 	if why != nil {
 		detail = "stale: " + why.ShortText()
 	}
-	age, _ := rd.env.ages().age(rd.env.now(), r.held.page.At)
-	return rd.answerStale(r, &r.held, age, detail)
+	age, _ := rd.env.ages().age(rd.env.now(), r.stored.page.At)
+	return rd.answerStale(r, &r.stored, age, detail)
 }
 
 // forwardReason returns the reason, as RFC 9211, 2.2 names it, why the request was sent to upstream.
 func (r *reading) forwardReason() string {
 	switch {
-	case r.held.page == nil && !r.request.NoCache:
+	case r.stored.page == nil && !r.request.NoCache:
 		return "uri-miss"
 	case ageLimit(&r.request) == 0, r.forced:
 		return "request"

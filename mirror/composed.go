@@ -26,7 +26,7 @@ import (
 type composer struct {
 	env      *env
 	flights  *flights
-	holdings *holdings
+	holdings *pageFinder
 	coverage Coverage           // reports whether all records of a list are stored; nil if no list can be composed
 	records  compose.Store      // the records of the store in order; nil if the store cannot read them in order
 	writes   func() int64       // returns the number of writes to the store; if it is nil, every list is composed again for each request
@@ -295,9 +295,9 @@ func (co *composer) recheckCoverage(ctx context.Context, p *composePlan) error {
 	return err
 }
 
-// heldPage returns the composed list as a stored page. Its age is that of the oldest full read of its records.
-func (x *composedList) heldPage(a *Ages) heldPage {
-	h := heldPage{page: x.page, fresh: a.Records, composed: true, stored: true, loadTime: x.composeTime}
+// storedPage returns the composed list as a stored page. Its age is that of the oldest full read of its records.
+func (x *composedList) storedPage(a *Ages) storedPage {
+	h := storedPage{page: x.page, fresh: a.Records, composed: true, stored: true, loadTime: x.composeTime}
 	if x.outdated {
 		h.state = outdated
 	}

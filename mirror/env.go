@@ -23,7 +23,7 @@ type env struct {
 	sources     map[string]*source
 	store       Store
 	intents     writes.Journal // the journal of the writes under way; nil if they may be forgotten in a crash
-	agesInForce atomic.Pointer[Ages]
+	currentAges atomic.Pointer[Ages]
 	now         func() time.Time
 	log         *slog.Logger
 	start       time.Time // the time of the start, from which monotonicTime counts

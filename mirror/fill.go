@@ -20,12 +20,12 @@ type filler struct {
 	env      *env
 	entries  *entries
 	flights  *flights
-	holdings *holdings
+	holdings *pageFinder
 	writer   *writer
 }
 
-// fillTime is the maximum time of one fill, including the waits for the request budget and for memory.
-const fillTime = 5 * time.Minute
+// maxFillTime is the maximum time of one fill, including the waits for the request budget and for memory.
+const maxFillTime = 5 * time.Minute
 
 // Fill fetches a page for a walk (a sync's pass over a list) and saves it. Readers who need the same page share the fetch, and
 // Fill joins a fetch that is running. Stored pages with older versions of its records become outdated. If a write outdates the
@@ -204,9 +204,9 @@ func (w *reservation) end() {
 }
 
 const (
-	prefetchers    = 8
-	maxCandidates  = 64               // the maximum number of pages that wait to be prefetched; further pages are dropped
-	followInterval = 10 * time.Second // how long after a page was queued to be prefetched it may be queued again
+	prefetcherCount = 8
+	maxCandidates   = 64               // the maximum number of pages that wait to be prefetched; further pages are dropped
+	followInterval  = 10 * time.Second // how long after a page was queued to be prefetched it may be queued again
 )
 
 // prefetcher fetches next pages before a reader asks for them.
@@ -214,7 +214,7 @@ type prefetcher struct {
 	env      *env
 	entries  *entries
 	flights  *flights
-	holdings *holdings
+	holdings *pageFinder
 	writer   *writer
 	queue    chan candidate
 }
@@ -229,7 +229,7 @@ type candidate struct {
 
 // follow queues the page after a stored page that has been read. If it was queued within followInterval, follow does
 // nothing else than compare the times.
-func (pf *prefetcher) follow(h heldPage, s *source, now time.Time) {
+func (pf *prefetcher) follow(h storedPage, s *source, now time.Time) {
 	if h.entry == nil {
 		pf.addCandidate(h.page, s, nil)
 		return

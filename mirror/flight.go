@@ -38,7 +38,7 @@ type flights struct {
 	waiters    int            // the number of readers that wait for upstream
 	flows      map[uint64]int // for each Flow of requests, the number of its readers that wait
 	refused    refused
-	polling    bool // whether Run has started the polls
+	polling    bool // whether the mirror runs, so that polls may be started
 	// suspended has the keys whose last background fetch has failed, and when each may be fetched again in the background.
 	suspended map[understudy.Key]time.Time
 }
@@ -83,7 +83,7 @@ type signals struct {
 	cancel context.CancelFunc
 	// a context that ends when the fetched page is no longer in memory, which may be later than the end of ctx
 	kept     context.Context
-	free     context.CancelFunc        // the function that ends the context kept
+	free     context.CancelFunc        // the function that tells a waiting fetch that the page is no longer in memory
 	timeout  *time.Timer               // a timer that ends the flight after its maximum time
 	promote  chan struct{}             // a channel that is closed when a reader joins a flight that nobody waited for
 	tried    chan struct{}             // a channel that is closed when the first attempt has failed
@@ -185,7 +185,7 @@ func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) 
 	f.signals.kept, f.signals.free = context.WithCancel(context.Background())
 	lasts := fs.env.ages().Wait + fs.env.ages().Try
 	if f.origin.isFill {
-		lasts = fillTime
+		lasts = maxFillTime
 	}
 	f.signals.timeout = time.AfterFunc(lasts, f.signals.cancel)
 	if f.waiting.background {
@@ -326,7 +326,7 @@ func (es *entries) hasFreshSince(t *spec.Target, k *kind, since time.Time) bool 
 	if e == nil || !e.At.After(since) || e.Superseded.Load() != 0 || e.Generation < k.writes.Generation() {
 		return false
 	}
-	h := heldPage{page: &understudy.Page{At: e.At, Status: http.StatusOK}}
+	h := storedPage{page: &understudy.Page{At: e.At, Status: http.StatusOK}}
 	if es.markIfMoved(t, &h, es.env.now()); h.state != current {
 		return false
 	}

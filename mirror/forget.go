@@ -246,13 +246,13 @@ func (fl *filler) isExpired(ctx context.Context, k *kind, rec *understudy.Record
 
 // knownRecord returns a record in the shape in which it was last seen. It returns nil if the record is not stored or
 // cannot be read.
-func (hs *holdings) knownRecord(ctx context.Context, s *source, k *spec.Kind, id string) *understudy.Record {
+func (hs *pageFinder) knownRecord(ctx context.Context, s *source, k *spec.Kind, id string) *understudy.Record {
 	last, _ := hs.findRecord(ctx, s, k, id)
 	return last
 }
 
 // findRecord returns a record in the shape in which it was last seen. It returns nil if the record is not stored.
-func (hs *holdings) findRecord(ctx context.Context, s *source, k *spec.Kind, id string) (last *understudy.Record, err error) {
+func (hs *pageFinder) findRecord(ctx context.Context, s *source, k *spec.Kind, id string) (last *understudy.Record, err error) {
 	seen := map[string]bool{}
 	look := func(shape string) {
 		if seen[shape] {

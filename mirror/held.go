@@ -27,8 +27,8 @@ type entries struct {
 	forgetContents func(*kind, string) // deletes the audio and images of a deleted record
 }
 
-// holdings finds the page of a key in memory, in a completed flight and in the store.
-type holdings struct {
+// pageFinder finds the page of a key in memory, in a completed flight and in the store.
+type pageFinder struct {
 	env     *env
 	entries *entries
 	flights *flights
@@ -43,8 +43,8 @@ const (
 	outdated        // the page is outdated or a write has touched it, so it is used as an answer only during an outage
 )
 
-// heldPage is a stored page, with what decides whether it may be used as an answer.
-type heldPage struct {
+// storedPage is a stored page, with what decides whether it may be used as an answer.
+type storedPage struct {
 	page     *understudy.Page
 	gzip     []byte
 	entry    *cache.Entry // the page's entry in memory; nil if it is only in the store
@@ -57,7 +57,7 @@ type heldPage struct {
 }
 
 // changedFields returns the names of the fields that are known to have changed since the list was fetched.
-func (h *heldPage) changedFields() understudy.Names {
+func (h *storedPage) changedFields() understudy.Names {
 	if h.entry == nil {
 		return h.page.Changed
 	}
@@ -68,35 +68,35 @@ func (h *heldPage) changedFields() understudy.Names {
 }
 
 // readyPage returns the page of an encoded entry. It uses no lock and allocates no memory. e may be nil.
-func (es *entries) readyPage(e *cache.Entry, key understudy.Key, k *kind, now time.Time) (heldPage, bool) {
+func (es *entries) readyPage(e *cache.Entry, key understudy.Key, k *kind, now time.Time) (storedPage, bool) {
 	if e == nil {
-		return heldPage{}, false
+		return storedPage{}, false
 	}
 	r := e.EncodedPage()
 	if r == nil || r.Page.Key != key {
-		return heldPage{}, false
+		return storedPage{}, false
 	}
 	e.Use()
 	r.Use()
-	return es.newHeldPage(e, r.Page, r.Gzip, es.state(e, k, now)), true
+	return es.newStoredPage(e, r.Page, r.Gzip, es.state(e, k, now)), true
 }
 
-// newHeldPage returns the stored page with an entry in memory.
-func (es *entries) newHeldPage(e *cache.Entry, p *understudy.Page, gzip []byte, s state) heldPage {
-	return heldPage{page: p, gzip: gzip, entry: e, fresh: limitFreshTime(e.Bounds, es.env.ages().termFreshTime(e.Term)),
+// newStoredPage returns the stored page with an entry in memory.
+func (es *entries) newStoredPage(e *cache.Entry, p *understudy.Page, gzip []byte, s state) storedPage {
+	return storedPage{page: p, gzip: gzip, entry: e, fresh: limitFreshTime(e.Bounds, es.env.ages().termFreshTime(e.Term)),
 		bounds: e.Bounds, state: s, composed: e.Composed, stored: e.Stored}
 }
 
 // find looks for the page of a target in memory, in the flights and in the store. ok is false if no page is stored.
 // err is the context's error or ErrClosed.
-func (hs *holdings) find(ctx context.Context, t *spec.Target, k *kind, now time.Time) (h heldPage, ok bool, err error) {
+func (hs *pageFinder) find(ctx context.Context, t *spec.Target, k *kind, now time.Time) (h storedPage, ok bool, err error) {
 	return hs.findWithEntry(ctx, hs.entries.hot.Find(t.Key), t, k, now)
 }
 
 // findWithEntry is find for a caller that has already looked into memory. e is the entry that the caller has found, or nil.
-func (hs *holdings) findWithEntry(
+func (hs *pageFinder) findWithEntry(
 	ctx context.Context, e *cache.Entry, t *spec.Target, k *kind, now time.Time,
-) (h heldPage, ok bool, err error) {
+) (h storedPage, ok bool, err error) {
 	if h, ok = hs.entries.unpackEntry(e, t.Key, k, now); ok {
 		v, _ := hs.env.ages().decide(&h, hs.env.ages().usualBounds(), now)
 		// A list may have shown a newer version of this record. Only the store knows that.
@@ -112,7 +112,7 @@ func (hs *holdings) findWithEntry(
 	begin := hs.env.now()
 	stored, found, err := hs.load(ctx, t, k)
 	if err != nil {
-		return heldPage{}, false, err
+		return storedPage{}, false, err
 	}
 	if found && (!ok || stored.page.At.After(h.page.At) || stored.state < h.state) {
 		h, ok = stored, true
@@ -122,33 +122,33 @@ func (hs *holdings) findWithEntry(
 }
 
 // unpackEntry returns the page of an entry in memory, whether it is encoded or only packed. e may be nil.
-func (es *entries) unpackEntry(e *cache.Entry, key understudy.Key, k *kind, now time.Time) (heldPage, bool) {
+func (es *entries) unpackEntry(e *cache.Entry, key understudy.Key, k *kind, now time.Time) (storedPage, bool) {
 	if e == nil {
-		return heldPage{}, false
+		return storedPage{}, false
 	}
 	if r := e.EncodedPage(); r != nil {
-		return es.newHeldPage(e, r.Page, r.Gzip, es.state(e, k, now)), r.Page.Key == key
+		return es.newStoredPage(e, r.Page, r.Gzip, es.state(e, k, now)), r.Page.Key == key
 	}
 	p, err := es.hot.Unpack(e)
 	if err != nil || p.Key != key {
-		return heldPage{}, false
+		return storedPage{}, false
 	}
 	if e.Use() >= cache.PromoteAfter {
 		es.hot.Promote(e)
 	}
-	return es.newHeldPage(e, p, nil, es.state(e, k, now)), true
+	return es.newStoredPage(e, p, nil, es.state(e, k, now)), true
 }
 
 // flightPage returns the page of a flight that has ended, if it is not in memory yet.
-func (hs *holdings) flightPage(t *spec.Target) (heldPage, bool) {
+func (hs *pageFinder) flightPage(t *spec.Target) (storedPage, bool) {
 	hs.flights.Lock()
 	f := hs.flights.running[t.Key]
 	hs.flights.Unlock()
 	if f == nil || !f.isCompleted() || f.result.err != nil || f.result.page.Superseded || f.isInvalidated() {
-		return heldPage{}, false
+		return storedPage{}, false
 	}
 	p := f.result.page
-	return heldPage{page: p, fresh: hs.env.ages().pageFreshTime(t, p), bounds: upstreamBounds(p), stored: f.result.stored}, true
+	return storedPage{page: p, fresh: hs.env.ages().pageFreshTime(t, p), bounds: upstreamBounds(p), stored: f.result.stored}, true
 }
 
 // state returns the current state of an entry in memory.
@@ -168,13 +168,13 @@ func (es *entries) state(e *cache.Entry, k *kind, now time.Time) state {
 
 // load reads the page from the store, and for a single record also the record. It returns the newer of both and puts
 // it into memory.
-func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h heldPage, ok bool, err error) {
+func (hs *pageFinder) load(ctx context.Context, t *spec.Target, k *kind) (h storedPage, ok bool, err error) {
 	before := k.writes.Changes()
 	pending := t.ID != "" && k.writes.IsPending(t.ID) // this is read before the page, because the store may learn of the write in between
 	p, err := hs.env.store.ReadPage(ctx, t.Key)
 	switch {
 	case err == nil:
-		h, ok = heldPage{page: p, fresh: hs.env.ages().pageFreshTime(t, p), bounds: upstreamBounds(p), stored: true}, true
+		h, ok = storedPage{page: p, fresh: hs.env.ages().pageFreshTime(t, p), bounds: upstreamBounds(p), stored: true}, true
 		if p.Superseded || p.List && p.Generation < k.writes.Generation() || !p.List && (pending || k.writes.IsPending(p.ID)) {
 			h.state = outdated
 		}
@@ -183,7 +183,7 @@ func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h heldPa
 		hs.env.noteStoreRead("", nil)
 	default:
 		if ctx.Err() != nil {
-			return heldPage{}, false, ctx.Err()
+			return storedPage{}, false, ctx.Err()
 		}
 		hs.env.noteStoreRead(t.Key.String(), err)
 	}
@@ -192,16 +192,16 @@ func (hs *holdings) load(ctx context.Context, t *spec.Target, k *kind) (h heldPa
 		h, ok = hs.composeInstance(ctx, t, k, h, ok, pending)
 	}
 	if !ok {
-		return heldPage{}, false, nil
+		return storedPage{}, false, nil
 	}
-	hs.entries.putHeld(k, t, &h, before)
+	hs.entries.putStored(k, t, &h, before)
 	return h, true, nil
 }
 
 // composeInstance composes the answer for a single record from the stored record, if that is newer than the stored
 // page or the page is outdated. A write to the record outdates both. If the source obeys upstream's cache headers, a
 // composed page is used only during an outage, because it has no such headers.
-func (hs *holdings) composeInstance(ctx context.Context, t *spec.Target, k *kind, h heldPage, ok, pending bool) (heldPage, bool) {
+func (hs *pageFinder) composeInstance(ctx context.Context, t *spec.Target, k *kind, h storedPage, ok, pending bool) (storedPage, bool) {
 	rec, err := hs.env.store.Record(ctx, k.source.config.Name, k.name, t.StorageShape(k.source.config.User), t.ID)
 	if err != nil {
 		return h, ok
@@ -215,19 +215,19 @@ func (hs *holdings) composeInstance(ctx context.Context, t *spec.Target, k *kind
 		return h, ok
 	}
 	p := compose.InstancePage(k.source.config, t, rec)
-	h = heldPage{page: p, fresh: hs.env.ages().pageFreshTime(t, p), composed: true, stored: true}
+	h = storedPage{page: p, fresh: hs.env.ages().pageFreshTime(t, p), composed: true, stored: true}
 	if invalid || k.source.config.UpstreamAges {
 		h.state = outdated
 	}
 	return h, true
 }
 
-// putHeld puts a page from the store into memory, unless something has changed since it was read.
-func (es *entries) putHeld(k *kind, t *spec.Target, h *heldPage, before int64) {
+// putStored puts a page from the store into memory, unless something has changed since it was read.
+func (es *entries) putStored(k *kind, t *spec.Target, h *storedPage, before int64) {
 	if have := es.hot.Find(t.Key); have != nil && have.Superseded.Load() == 0 && !have.At.Before(h.page.At) {
 		return // the page in memory is as new, and its time is more exact because it has a monotonic reading
 	}
-	e := es.entryOf(k, t, h)
+	e := es.packEntry(k, t, h)
 	if e == nil || !es.hot.Put(e, nil) {
 		return
 	}
@@ -241,8 +241,8 @@ func (es *entries) putHeld(k *kind, t *spec.Target, h *heldPage, before int64) {
 	}
 }
 
-// entryOf returns an entry for memory with the packed page. It returns nil if the page cannot be packed.
-func (es *entries) entryOf(k *kind, t *spec.Target, h *heldPage) *cache.Entry {
+// packEntry returns an entry for memory with the packed page. It returns nil if the page cannot be packed.
+func (es *entries) packEntry(k *kind, t *spec.Target, h *storedPage) *cache.Entry {
 	p := k.source.polls()[t.Key]
 	e := es.hot.Pack(k.pages, h.page)
 	if e == nil {

@@ -43,7 +43,7 @@ func TestReadersAreTurnedAway(t *testing.T) {
 		same   bool // all readers ask for one key
 	}{
 		"waiters": {Limits{Waiters: 5}, func(l Loads) request.Load { return l.Waiters }, true},
-		"each":    {Limits{PerTurn: 5}, func(l Loads) request.Load { return l.PerTurn }, true},
+		"each":    {Limits{PerFlow: 5}, func(l Loads) request.Load { return l.PerFlow }, true},
 		"flights": {Limits{Flights: 5}, func(l Loads) request.Load { return l.Flights }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestReadersAreTurnedAway(t *testing.T) {
 				synctest.Wait()
 				l := s.Loads()
 				checktest.Equal(t, l.Waiters.Now, 0, "left over: l.Waiters.Now")
-				checktest.Equal(t, l.PerTurn.Now, 0, "left over: l.PerTurn.Now")
+				checktest.Equal(t, l.PerFlow.Now, 0, "left over: l.PerTurn.Now")
 				checktest.Equal(t, l.Flights.Now, 0, "left over: l.Flights.Now")
 				checktest.Equal(t, len(s.flights.flows), 0, "left over: len(s.flights.flows)")
 				if st := s.Stats("twilio"); st.Failed != 15 {

@@ -89,8 +89,8 @@ type Options struct {
 	Hot     int64            // the memory for pages in bytes; 0 means 64 MiB, and the minimum is 4 MiB
 	Ages    Ages             // a zero field takes its default
 	Limits  Limits           // a zero field takes its default
-	Now     func() time.Time // the clock; nil means time.Now
-	Logger  *slog.Logger     // nil means no log
+	Now     func() time.Time // the function that returns the time; nil means time.Now
+	Logger  *slog.Logger     // the log; nil means that nothing is logged
 	// PageSaved is called after each save of a page that has a record, a change, or a number of a time series. It
 	// runs in the goroutine that saves and must not block. For each kind, it is called with the changes in the order
 	// of their numbers. It may be nil.
@@ -98,10 +98,10 @@ type Options struct {
 }
 
 const (
-	defaultHot = 64 << 20
-	minHot     = 4 << 20
-	offerAfter = time.Second     // how long a reader waits until a fetched page is saved, before it gets the page unsaved
-	saveTime   = 5 * time.Second // the maximum time for saving one page, including the wait for other saves
+	defaultHot  = 64 << 20
+	minHot      = 4 << 20
+	offerAfter  = time.Second     // how long a reader waits until a fetched page is saved, before it gets the page unsaved
+	maxSaveTime = 5 * time.Second // the maximum time for saving one page, including the wait for other saves
 )
 
 // Mirror answers requests for pages, and sends writes to upstream. It is safe for concurrent use.
@@ -109,7 +109,7 @@ type Mirror struct {
 	env         *env
 	entries     *entries
 	flights     *flights
-	holdings    *holdings
+	holdings    *pageFinder
 	writer      *writer
 	filler      *filler
 	invalidator *invalidator
@@ -164,7 +164,7 @@ func newParts(o *Options) *Mirror {
 			m.compareSample(f)
 		},
 	}
-	m.holdings = &holdings{v, m.entries, m.flights}
+	m.holdings = &pageFinder{v, m.entries, m.flights}
 	m.writer = &writer{env: v, entries: m.entries, onSaved: o.PageSaved, flushNeeded: make(chan struct{}, 1)}
 	m.filler = &filler{v, m.entries, m.flights, m.holdings, m.writer}
 	m.hints = hints.New(hints.Options{
@@ -211,7 +211,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 	m.writer.flushSoon()
 	m.poller.startPolls()
 	m.env.work.Go(func() { m.shadow.Run(m.env.ctx) })
-	for range prefetchers {
+	for range prefetcherCount {
 		m.env.work.Go(m.prefetch.run)
 	}
 	m.env.work.Go(func() { m.entries.hot.Run(m.env.ctx) })

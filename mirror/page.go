@@ -81,7 +81,7 @@ func (m *Mirror) answerRequest(ctx context.Context, a request.Request) (*request
 		return m.reader.answerFromRecords(ctx, &reading{request: a, source: s, kind: k, now: now})
 	}
 	if k.name == "" || a.SkipStored {
-		return m.reader.forward(ctx, &reading{request: a, source: s, kind: k, now: now, heldForbidden: a.SkipStored})
+		return m.reader.forward(ctx, &reading{request: a, source: s, kind: k, now: now, storedForbidden: a.SkipStored})
 	}
 	if a.NoCache && a.JoinOnly && !m.flights.isFetching(a.Target.Key) {
 		a.NoCache = false
@@ -124,28 +124,28 @@ type reader struct {
 	env          *env
 	entries      *entries
 	flights      *flights
-	holdings     *holdings
+	holdings     *pageFinder
 	composer     *composer
-	follow       func(heldPage, *source, time.Time)            // queues the page after a stored page to be prefetched
+	follow       func(storedPage, *source, time.Time)          // queues the page after a stored page to be prefetched
 	addCandidate func(*understudy.Page, *source, *cache.Entry) // queues the page after a fetched page to be prefetched; the entry may be nil
 }
 
 // reading is a request while it is being answered.
 type reading struct {
-	request       request.Request
-	source        *source
-	kind          *kind
-	now           time.Time
-	entry         *cache.Entry // the page's entry in memory; nil if there is none
-	held          heldPage     // the stored page, which is the answer if upstream fails; its field page is nil if there is none
-	forced        bool         // whether the request demands a fetch although the stored page is fresh
-	heldForbidden bool         // whether upstream's headers forbid the stored page, and no other answer may replace it
-	secondLook    bool         // whether the stored pages are being looked up for the second time
+	request         request.Request
+	source          *source
+	kind            *kind
+	now             time.Time
+	entry           *cache.Entry // the page's entry in memory; nil if there is none
+	stored          storedPage   // the stored page, which is the answer if upstream fails; its field page is nil if there is none
+	forced          bool         // whether the request demands a fetch although the stored page is fresh
+	storedForbidden bool         // whether upstream's headers forbid the stored page, and no other answer may replace it
+	secondLook      bool         // whether the stored pages are being looked up for the second time
 
 	// If upstream does not answer and no page is stored, the answer may be a composed list, or the refusal that
 	// upstream would send. This is decided once, when it is first needed.
 	planning         sync.Once
-	hasPlan          bool // whether there is such a list or refusal
+	hasPlan          bool // whether a composed list or a refusal can be the answer if upstream does not answer
 	composedFallback *composePlan
 	refusal          *understudy.Page
 	planFailure      error // why no list can be composed; nil if one can, or if the request is for no list
@@ -174,7 +174,7 @@ func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, er
 			return a, nil
 		}
 	}
-	r.heldForbidden = ok && v == tooOld && h.bounds != nil
+	r.storedForbidden = ok && v == tooOld && h.bounds != nil
 	switch v {
 	case stale:
 		if !r.request.OnlyIfCached {
@@ -182,7 +182,7 @@ func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, er
 		}
 		return rd.answerStale(r, &h, age, ""), nil
 	case askFirst:
-		r.held = h
+		r.stored = h
 		usual, _ := rd.env.ages().decide(&h, rd.env.ages().usualBounds(), r.now)
 		r.forced = usual == fresh
 	}
@@ -207,7 +207,7 @@ func (fs *flights) isFetching(key understudy.Key) bool {
 }
 
 // answerFresh answers with a fresh page. If the page is in memory, it uses no locks and allocates memory only once.
-func (rd *reader) answerFresh(h *heldPage, ask *request.Request, s *source, age time.Duration, now time.Time) *request.Response {
+func (rd *reader) answerFresh(h *storedPage, ask *request.Request, s *source, age time.Duration, now time.Time) *request.Response {
 	a := ask.ResponseBuffer
 	if a == nil {
 		a = new(request.Response)
@@ -233,7 +233,7 @@ func (rd *reader) answerFresh(h *heldPage, ask *request.Request, s *source, age 
 }
 
 // answerStale answers with a page that is no longer fresh.
-func (rd *reader) answerStale(r *reading, h *heldPage, age time.Duration, detail string) *request.Response {
+func (rd *reader) answerStale(r *reading, h *storedPage, age time.Duration, detail string) *request.Response {
 	r.source.counts.stale.Add(1)
 	if !r.request.OnlyIfCached {
 		rd.follow(*h, r.source, r.now)
@@ -259,7 +259,7 @@ const renewInterval = 2 * time.Second
 
 // renew fetches the newest page of a list again if it is in the last third of its fresh time, so that somebody who
 // reads it regularly always finds it fresh. It does nothing for polled pages, which are fetched again by their polls.
-func (rd *reader) renew(h *heldPage, t *spec.Target, s *source, age time.Duration, now time.Time) {
+func (rd *reader) renew(h *storedPage, t *spec.Target, s *source, age time.Duration, now time.Time) {
 	if t.List == nil || !t.First || age < h.fresh-h.fresh/3 || h.entry.Polled {
 		return
 	}

@@ -41,7 +41,7 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 	}
 	for _, d := range all {
 		for _, p := range d.Versions {
-			kept, err := wr.show(ctx, k, d.ID, p)
+			kept, err := wr.saveWritten(ctx, k, d.ID, p)
 			if err != nil {
 				return err
 			}
@@ -57,14 +57,14 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 		}
 	}
 	for _, d := range all { // this is last, because the writes must stay pending until all steps have succeeded
-		k.writes.NoteTold(d.ID, d.Generation, func(end func()) { wr.confirm(k, d.ID, end) })
+		k.writes.NoteStored(d.ID, d.Generation, func(end func()) { wr.confirm(k, d.ID, end) })
 	}
 	return nil
 }
 
-// show saves the version of a record that is in the response to a write, whatever was written in the meantime. If the
+// saveWritten saves the version of a record that is in the response to a write, whatever was written in the meantime. If the
 // store can never store this version, kept is false and err is nil. The record is then fetched instead.
-func (wr *writer) show(ctx context.Context, k *kind, id string, p *understudy.Page) (kept bool, err error) {
+func (wr *writer) saveWritten(ctx context.Context, k *kind, id string, p *understudy.Page) (kept bool, err error) {
 	saved, err := wr.env.store.Save(ctx, p)
 	var fault interface{ ShortString() string }
 	switch {
@@ -127,7 +127,7 @@ func (wr *writer) runFlush() {
 
 // flushAll flushes the pending invalidations of all kinds once. It returns how many are still pending.
 func (wr *writer) flushAll(ctx context.Context) (left int) {
-	ctx, cancel := context.WithTimeout(ctx, touchTime)
+	ctx, cancel := context.WithTimeout(ctx, maxTouchTime)
 	defer cancel()
 	for _, s := range wr.env.sources {
 		for _, k := range s.kinds {
@@ -150,7 +150,7 @@ func (wr *writer) flushAll(ctx context.Context) (left int) {
 
 // flushLast flushes once more after the mirror has ended. It logs how many pending invalidations are lost.
 func (wr *writer) flushLast() {
-	ctx, cancel := context.WithTimeout(context.Background(), saveTime)
+	ctx, cancel := context.WithTimeout(context.Background(), maxSaveTime)
 	defer cancel()
 	if left := wr.flushAll(ctx); left > 0 {
 		wr.env.log.Error("mirror: the store was not told of all that was written; a sweep or a read will find out", "records", left)

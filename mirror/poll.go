@@ -28,7 +28,7 @@ type poller struct {
 	env      *env
 	entries  *entries
 	flights  *flights
-	holdings *holdings
+	holdings *pageFinder
 	writer   *writer
 }
 
@@ -258,9 +258,9 @@ func (m *Mirror) SetRate(source string, rate float64) error {
 
 // PollCost is the number of requests a day that the polls of a source send.
 type PollCost struct {
-	Read int // the number if somebody reads the source and its lists rarely change
-	Busy int // the number if every poll finds something new
-	Idle int // the number if nobody reads the source
+	Read int // the number of requests a day if somebody reads the source and its lists rarely change
+	Busy int // the number of requests a day if every poll finds something new
+	Idle int // the number of requests a day if nobody reads the source
 }
 
 // PollsPerDay returns how many requests a day are sent if the given number of a source's lists is polled. A zero
@@ -278,5 +278,5 @@ func PollsPerDay(lists int, ages Ages, rate float64) PollCost {
 		perSecond := min(float64(lists)/(every*pace), budget.PollRate())
 		return int(math.Round(perSecond * day.Seconds()))
 	}
-	return PollCost{Read: perDay(warm.NewPace().Factor), Busy: perDay(warm.MinTimes), Idle: perDay(idleRate)}
+	return PollCost{Read: perDay(warm.NewPace().Factor), Busy: perDay(warm.MinFactor), Idle: perDay(idleRate)}
 }

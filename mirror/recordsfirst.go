@@ -57,8 +57,8 @@ func (co *composer) answerQuery(ctx context.Context, r *reading) (*request.Respo
 // answerList answers with a composed list, unless the request does not accept its age.
 func (co *composer) answerList(r *reading, x *composedList) (*request.Response, error) {
 	ask := r.request
-	ask.AgeLimit = nil // fetching would not give a newer list
-	h := x.heldPage(co.env.ages())
+	ask.AgeLimit = nil // a fetch from upstream would not give a newer list
+	h := x.storedPage(co.env.ages())
 	switch v, _ := co.env.ages().decide(&h, co.env.ages().requestBounds(&ask), r.now); {
 	case v == tooOld:
 		return nil, buildTooOldError(r.kind)
@@ -135,7 +135,7 @@ func (co *composer) tryRecordsFirst(ctx context.Context, r *reading) *request.Re
 	if err != nil || p.list.HasNumberedPages() {
 		return nil // other pages of a list with numbered pages come from upstream, so this page must too
 	}
-	if !co.isAcceptable(r, &heldPage{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
+	if !co.isAcceptable(r, &storedPage{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
 		return nil
 	}
 	r.plan = nil                         // composing uses up the plan
@@ -145,7 +145,7 @@ func (co *composer) tryRecordsFirst(ctx context.Context, r *reading) *request.Re
 		co.env.log.Debug("mirror: a list could not be made from records, upstream is asked", "error", err)
 		return nil
 	}
-	h := x.heldPage(co.env.ages())
+	h := x.storedPage(co.env.ages())
 	if !co.isAcceptable(r, &h, &x.coverage) {
 		return nil
 	}
@@ -169,7 +169,7 @@ func stateOf(old bool) state {
 }
 
 // isAcceptable reports whether the request accepts a composed list of this age.
-func (co *composer) isAcceptable(r *reading, h *heldPage, c *request.Coverage) bool {
+func (co *composer) isAcceptable(r *reading, h *storedPage, c *request.Coverage) bool {
 	ages := co.env.ages()
 	h.fresh = ages.Records
 	if !c.Newest.IsZero() {
@@ -184,7 +184,7 @@ func (co *composer) isAcceptable(r *reading, h *heldPage, c *request.Coverage) b
 // hasFallback reports whether the request can be answered if upstream does not answer. If no page is stored, the
 // first call plans a composed list, even after the reader's deadline. It is safe for concurrent use.
 func (co *composer) hasFallback(ctx context.Context, r *reading) bool {
-	if r.held.page != nil {
+	if r.stored.page != nil {
 		return true
 	}
 	co.prepareFallback(ctx, r)
@@ -203,7 +203,7 @@ func (co *composer) prepareFallback(ctx context.Context, r *reading) {
 
 // planFallback decides whether an answer can be composed from records if upstream does not answer.
 func (co *composer) planFallback(ctx context.Context, r *reading) {
-	if co.coverage == nil || r.kind.name == "" || r.heldForbidden {
+	if co.coverage == nil || r.kind.name == "" || r.storedForbidden {
 		return
 	}
 	if r.request.Target.List == nil {
@@ -259,7 +259,7 @@ func (co *composer) explainUnanswered(ctx context.Context, r *reading, err error
 // upstream fails, because the record may be new.
 func (co *composer) absentPage(ctx context.Context, r *reading) *understudy.Page {
 	t, s, sp := r.request.Target, r.source, r.request.Target.Kind
-	if t.Instance == nil || t.ID == "" || t.Slashed || len(t.Query) > 0 || r.held.page != nil || sp.UnscopedVar() != "" ||
+	if t.Instance == nil || t.ID == "" || t.Slashed || len(t.Query) > 0 || r.stored.page != nil || sp.UnscopedVar() != "" ||
 		sp.Retention.Unlisted || sp.Retention.WithParent {
 		return nil
 	}
@@ -300,11 +300,11 @@ func (rd *reader) answerFallback(ctx context.Context, r *reading, why *understud
 		detail = why.ShortText()
 	}
 	switch p := r.composedFallback; {
-	case r.refusal != nil && r.held.page == nil:
+	case r.refusal != nil && r.stored.page == nil:
 		r.source.counts.composed.Add(1)
 		age, _ := rd.env.ages().age(rd.env.now(), r.refusal.At)
 		return &request.Response{Page: r.refusal, Outcome: request.Composed, Age: age, Detail: "composed: " + detail}, nil
-	case p != nil && (r.held.page == nil || p.hasNumberedPages() || p.coverage.At.After(r.held.page.At)):
+	case p != nil && (r.stored.page == nil || p.hasNumberedPages() || p.coverage.At.After(r.stored.page.At)):
 		r.composedFallback = nil // composing uses up the plan
 		x, bad := rd.composer.composeOnce(context.WithoutCancel(ctx), p)
 		if bad == nil {
@@ -315,10 +315,10 @@ func (rd *reader) answerFallback(ctx context.Context, r *reading, why *understud
 		}
 		err = &understudy.NotComposedError{Err: err, Why: bad}
 	}
-	if r.held.page == nil {
+	if r.stored.page == nil {
 		return nil, err
 	}
-	return rd.answerHeld(r, why), nil
+	return rd.answerStored(r, why), nil
 }
 
 // composeOnce composes a list once for all callers who want the same list at the same time, unless their time limits

@@ -27,7 +27,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		f.complete(p, nil) // the page is not stored and goes only to the readers that wait for it
 		return
 	case f.origin.kind.writes.IsPurged(f.origin.began):
-		f.result.saveErr = errOvertaken
+		f.result.saveErr = errOutdatedByWrite
 		f.complete(p, nil) // the page is not stored and goes only to the readers that wait for it
 		return
 	case p.NotStored == "" && fl.writer.saving.isSuspended(p.RequestKey(), fl.env.now()):
@@ -38,7 +38,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		f.origin.source.counts.notStored.Add(1)
 		f.result.detail = storeDetail(p)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(fl.env.ctx), saveTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(fl.env.ctx), maxSaveTime)
 	defer cancel()
 	defer f.offerUnsaved(p)()
 	if p.NotStored == understudy.NotStoredDeleted {
@@ -55,7 +55,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 			fl.flights.removeEarly(f)
 		}
 		f.complete(p, nil)
-		fl.hold(f, p, before)
+		fl.putPage(f, p, before)
 		fl.saveWhole(ctx, f, p)
 		return
 	}
@@ -74,7 +74,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 	defer f.origin.kind.unlock()
 	generation := f.origin.kind.writes.Generation() // this is read before the check, because the store refuses pages of an older generation
 	if f.isInvalidated() {
-		f.result.saveErr = errOvertaken
+		f.result.saveErr = errOutdatedByWrite
 		fl.saveRest(ctx, f, p, generation)
 		f.complete(p, nil)
 		return
@@ -106,7 +106,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		fl.noteUnsaved(f, err)
 	}
 	f.complete(p, nil)
-	fl.hold(f, p, before)
+	fl.putPage(f, p, before)
 }
 
 // saveWhole stores a page whose records cannot be stored separately. The page is an answer only when upstream fails.
@@ -168,8 +168,8 @@ func (fl *filler) saveRest(ctx context.Context, f *flight, p *understudy.Page, g
 	f.result.restSaved = true
 }
 
-// errOvertaken is the error that a write or a purge has outdated a page before it was saved.
-var errOvertaken = fmt.Errorf("%w: a write or a purge came after the fetch began", understudy.ErrOutdated)
+// errOutdatedByWrite is the error that a write or a purge has outdated a page before it was saved.
+var errOutdatedByWrite = fmt.Errorf("%w: a write or a purge came after the fetch began", understudy.ErrOutdated)
 
 // checkSuperseded asks the store whether a page that was just saved is already outdated. If records have changed
 // during its fetch, another fetch may have saved newer versions of them.
@@ -222,9 +222,9 @@ func (wr *writer) save(ctx context.Context, k *kind, p *understudy.Page) (reques
 	return saved, err
 }
 
-// hold puts a page into memory. The page is encoded at once if it replaces an encoded page, if it is polled, or if
+// putPage puts a page into memory. The page is encoded at once if it replaces an encoded page, if it is polled, or if
 // several readers waited for it.
-func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
+func (fl *filler) putPage(f *flight, p *understudy.Page, before int64) {
 	fl.flights.Lock()
 	readers := f.waiting.readers
 	fl.flights.Unlock()
@@ -234,11 +234,11 @@ func (fl *filler) hold(f *flight, p *understudy.Page, before int64) {
 	if p.Status == http.StatusAccepted || p.NotStored == understudy.NotStoredError {
 		return // upstream has no answer yet, so the next reader must ask again
 	}
-	h := heldPage{page: p, fresh: fl.env.ages().pageFreshTime(f.origin.target, p), bounds: upstreamBounds(p), stored: f.result.stored}
+	h := storedPage{page: p, fresh: fl.env.ages().pageFreshTime(f.origin.target, p), bounds: upstreamBounds(p), stored: f.result.stored}
 	if h.bounds != nil && h.bounds.NoStore {
 		return
 	}
-	e := fl.entries.entryOf(f.origin.kind, f.origin.target, &h)
+	e := fl.entries.packEntry(f.origin.kind, f.origin.target, &h)
 	if e == nil {
 		fl.entries.hot.Forget(fl.entries.hot.Hash(p.Key))
 		return

@@ -90,7 +90,7 @@ func (m *Mirror) Stats(source string) Stats {
 // Limits says how much may happen at the same time. A zero field takes its default.
 type Limits struct {
 	Waiters    int // the maximum number of readers that wait for upstream; default 1024
-	PerTurn    int // the maximum number of waiting readers with the same Flow; default 256
+	PerFlow    int // the maximum number of waiting readers with the same Flow; default 256
 	Flights    int // the maximum number of running fetches of all sources; default 512
 	Background int // the maximum number of running fetches that no reader waits for; default 256
 	Hints      int // the maximum number of records with a recent hint; default 1024
@@ -102,7 +102,7 @@ func (l Limits) withDefaults() Limits {
 	for _, d := range []struct {
 		limit *int
 		usual int
-	}{{&l.Waiters, 1024}, {&l.PerTurn, 256}, {&l.Flights, 512}, {&l.Background, 256}, {&l.Hints, 1024}, {&l.Lists, 32}} {
+	}{{&l.Waiters, 1024}, {&l.PerFlow, 256}, {&l.Flights, 512}, {&l.Background, 256}, {&l.Hints, 1024}, {&l.Lists, 32}} {
 		if *d.limit <= 0 {
 			*d.limit = d.usual
 		}
@@ -117,7 +117,7 @@ func (m *Mirror) SetLimits(l Limits) {
 }
 
 // refused counts the requests that each limit has refused.
-type refused struct{ waiters, each, flights, background int64 }
+type refused struct{ waiters, perFlow, flights, background int64 }
 
 // busyRetry is the value of Retry-After in the response to a refused request.
 const busyRetry = 2 * time.Second
@@ -128,8 +128,8 @@ func (fs *flights) admit(l *Limits, turn uint64, start bool) error {
 	switch {
 	case fs.waiters >= l.Waiters:
 		fs.refused.waiters++
-	case fs.flows[turn] >= l.PerTurn:
-		fs.refused.each++
+	case fs.flows[turn] >= l.PerFlow:
+		fs.refused.perFlow++
 	case start && len(fs.running) >= l.Flights:
 		fs.refused.flights++
 	default:
@@ -163,9 +163,9 @@ func (fs *flights) Exit(turn uint64) {
 }
 
 // Loads says how much of each limit of a mirror is in use.
-type Loads struct{ Waiters, PerTurn, Flights, Background, Hints, Lists request.Load }
+type Loads struct{ Waiters, PerFlow, Flights, Background, Hints, Lists request.Load }
 
-// Loads returns how much of each limit is in use. For PerTurn, it uses the Flow with the most waiting readers.
+// Loads returns how much of each limit is in use. For PerFlow, it uses the Flow with the most waiting readers.
 func (m *Mirror) Loads() Loads {
 	l := m.flights.limits.Load()
 	load := func(limit, now int, refused int64) request.Load {
@@ -180,7 +180,7 @@ func (m *Mirror) Loads() Loads {
 	}
 	r := &m.flights.refused
 	return Loads{
-		Waiters: load(l.Waiters, m.flights.waiters, r.waiters), PerTurn: load(l.PerTurn, most, r.each),
+		Waiters: load(l.Waiters, m.flights.waiters, r.waiters), PerFlow: load(l.PerFlow, most, r.perFlow),
 		Flights: load(l.Flights, len(m.flights.running), r.flights), Background: load(l.Background, m.flights.background, r.background),
 		Hints: load(l.Hints, known, refused), Lists: load(cap(m.composer.slots), len(m.composer.slots), 0),
 	}

@@ -154,7 +154,7 @@ func (es *entries) isSuperseded(p *poll) bool {
 
 // markIfMoved marks a stored page that is named by a number as outdated, if its list has moved since the page was
 // fetched. Otherwise rows could be missing between this page and newer pages beside it.
-func (es *entries) markIfMoved(t *spec.Target, h *heldPage, now time.Time) {
+func (es *entries) markIfMoved(t *spec.Target, h *storedPage, now time.Time) {
 	name := t.SlidingList()
 	if name == "" || h.composed || h.page.Status != http.StatusOK {
 		return
@@ -165,7 +165,7 @@ func (es *entries) markIfMoved(t *spec.Target, h *heldPage, now time.Time) {
 }
 
 // judge decides how a stored page may be used for a request, and returns the age of the page.
-func (es *entries) judge(ask *request.Request, k *kind, h *heldPage, now time.Time) (decision, time.Duration) {
+func (es *entries) judge(ask *request.Request, k *kind, h *storedPage, now time.Time) (decision, time.Duration) {
 	es.env.ages().applyRequest(ask, k, h)
 	es.markIfMoved(ask.Target, h, now)
 	return es.env.ages().decide(h, es.env.ages().requestBounds(ask), now)

@@ -21,15 +21,15 @@ type invalidator struct {
 	env      *env
 	entries  *entries
 	flights  *flights
-	holdings *holdings
+	holdings *pageFinder
 	writer   *writer
 	// invalidateContents deletes the audio and images that a write may have changed.
 	invalidateContents func(*kind, request.Write)
 }
 
-// touchTime is how long the store may take to note what a write has made invalid. This continues even if the caller's
+// maxTouchTime is how long the store may take to note what a write has made invalid. This continues even if the caller's
 // context ends.
-const touchTime = 10 * time.Second
+const maxTouchTime = 10 * time.Second
 
 // Write sends a write to upstream once. When it returns, the mirror answers nothing any more that the write may have changed,
 // and stores no page whose fetch began before. This concerns all lists of the kind, and if the path is that of a record, the
@@ -64,7 +64,7 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	}
 	s.counts.writes.Add(1)
 	w.Target = resolveAddress(ctx, m.env.store, s, w.Target)
-	own := m.invalidator.begin(k, w.Target.ID)
+	own := m.invalidator.beginWrite(k, w.Target.ID)
 	others := m.beginSideEffects(ctx, s, w)
 	p, err := s.upstream.Write(ctx, w)
 	p = markNoStore(p)
@@ -124,14 +124,14 @@ func (m *Mirror) beginSideEffects(ctx context.Context, s *source, w request.Writ
 	for _, t := range s.config.Spec.ChangedTargets(w.Target.Key, w.Body) {
 		if k := s.kindOf(t); t.Kind != w.Target.Kind {
 			id := resolveAddress(ctx, m.env.store, s, t).ID
-			all = append(all, sideEffect{k, id, m.invalidator.begin(k, id)})
+			all = append(all, sideEffect{k, id, m.invalidator.beginWrite(k, id)})
 		}
 	}
 	return all
 }
 
-// begin notes a write before it is sent, so that after a crash the record is fetched from upstream again.
-func (iv *invalidator) begin(k *kind, id string) *writes.Write {
+// beginWrite notes a write before it is sent, so that after a crash the record is fetched from upstream again.
+func (iv *invalidator) beginWrite(k *kind, id string) *writes.Write {
 	w, err := k.writes.Begin(id)
 	if err != nil {
 		iv.env.log.Warn("mirror: a write under way cannot be noted, a crash would leave its record as it was",
@@ -177,7 +177,7 @@ func (iv *invalidator) invalidate(ctx context.Context, k *kind, w request.Write,
 
 // expireRecord makes a record and the lists of its kind invalid, in memory and in the store.
 func (iv *invalidator) expireRecord(ctx context.Context, k *kind, id string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), touchTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxTouchTime)
 	defer cancel()
 	iv.entries.dropTouched(k, id)
 	for _, p := range k.source.polls() {

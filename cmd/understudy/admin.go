@@ -153,15 +153,16 @@ func poll(ctx context.Context, look func() (done bool, err error)) error {
 	}
 }
 
-// place has the flags that choose a data folder.
-type place struct {
+// dataFlags has the flags that choose a data folder.
+type dataFlags struct {
 	Config string `group:"data" placeholder:"FILE" help:"Settings file (default understudy.yml). The folder of a demo needs none."`
 	Data   string `group:"data" placeholder:"DIR" help:"Data folder (default: data of the settings file)."`
 }
 
 // askServer calls do with the server that uses the data folder. If there is none, it starts a server for the time of
 // the call. If offline is true, that server sends no requests to the provider, and the data folder must exist.
-func (c *place) askServer(ctx context.Context, p *process, offline bool, do func(ctx context.Context, server *admin) error) error {
+func (c *dataFlags) askServer(ctx context.Context, p *process, offline bool,
+	do func(ctx context.Context, server *admin) error) error {
 	data, err := c.findData(p)
 	if err != nil {
 		return err
@@ -189,7 +190,7 @@ func stripPath(err error) error {
 }
 
 // runServer starts a server in a data folder that no other server uses, calls do, and stops the server again.
-func (c *place) runServer(ctx context.Context, p *process, dir *datadir.Dir, offline bool,
+func (c *dataFlags) runServer(ctx context.Context, p *process, dir *datadir.Dir, offline bool,
 	do func(ctx context.Context, server *admin) error) error {
 	if _, err := os.Stat(filepath.Join(dir.Path, datadir.DemoFile)); err == nil && !offline {
 		return fmt.Errorf("%s is the folder of a demo, whose simulated API has to run; start understudy demo --data %s", dir.Path, dir.Path)
@@ -216,7 +217,7 @@ func (c *place) runServer(ctx context.Context, p *process, dir *datadir.Dir, off
 }
 
 // findData returns the path of the data folder. It comes from the flags, or if they do not name it, from the settings.
-func (c *place) findData(p *process) (string, error) {
+func (c *dataFlags) findData(p *process) (string, error) {
 	if c.Data != "" {
 		return c.Data, nil
 	}
@@ -229,7 +230,7 @@ func (c *place) findData(p *process) (string, error) {
 
 // readSettings returns the settings of the server that uses the data folder, and the folder that contains the
 // settings file. A demo has its own settings in its data folder.
-func (c *place) readSettings(p *process) (cfg *config.Settings, folder string, err error) {
+func (c *dataFlags) readSettings(p *process) (cfg *config.Settings, folder string, err error) {
 	if c.Config == "" && c.Data != "" {
 		if _, err := os.Stat(filepath.Join(c.Data, datadir.DemoFile)); err == nil {
 			cfg, err = config.Parse(demoSettings, p.env)
@@ -249,15 +250,15 @@ func (c *place) readSettings(p *process) (cfg *config.Settings, folder string, e
 	return cfg, filepath.Dir(path), nil
 }
 
-// running has the flags that choose a running server by its data folder.
-type running struct {
+// localFlags has the flags that choose a running server by its data folder.
+type localFlags struct {
 	Config string `group:"server" placeholder:"FILE" help:"Settings file of the running server (default understudy.yml)."`
 	Data   string `group:"server" placeholder:"DIR" help:"Data folder of the running server (default: data of the settings file)."`
 }
 
 // findServer returns the address and the token of the running server.
-func (c *running) findServer(p *process) (datadir.Running, error) {
-	data, err := (*place)(c).findData(p)
+func (c *localFlags) findServer(p *process) (datadir.Running, error) {
+	data, err := (*dataFlags)(c).findData(p)
 	if err != nil {
 		return datadir.Running{}, fmt.Errorf("%w; or name the data folder of a running server with --data", err)
 	}
@@ -268,16 +269,16 @@ func (c *running) findServer(p *process) (datadir.Running, error) {
 	return run, err
 }
 
-// remote has the flags that choose a running server, on this machine or on another.
-type remote struct {
-	Running running `embed:""`
-	URL     string  `group:"server" name:"url" placeholder:"URL" help:"Address of the viewer of another server, instead of a data folder."`
-	User    string  `group:"server" placeholder:"NAME" help:"With --url: the user of a credential."`
-	Secret  string  `group:"server" placeholder:"file:PATH" help:"With --url: the secret of the credential, as file:PATH or cmd:COMMAND."`
+// serverFlags has the flags that choose a running server, on this machine or on another.
+type serverFlags struct {
+	Running localFlags `embed:""`
+	URL     string     `group:"server" name:"url" placeholder:"URL" help:"Address of the viewer of another server, instead of a data folder."`
+	User    string     `group:"server" placeholder:"NAME" help:"With --url: the user of a credential."`
+	Secret  string     `group:"server" placeholder:"file:PATH" help:"With --url: the secret of the credential, as file:PATH or cmd:COMMAND."`
 }
 
 // findServer returns an admin for the server that the flags choose.
-func (c *remote) findServer(ctx context.Context, p *process) (*admin, error) {
+func (c *serverFlags) findServer(ctx context.Context, p *process) (*admin, error) {
 	switch {
 	case c.URL != "" && (c.Running.Data != "" || c.Running.Config != ""):
 		return nil, usageError{errors.New("--url names a server; leave out --data and --config")}

@@ -31,16 +31,16 @@ type auditCmd struct {
 	Verify auditVerifyCmd `cmd:"" help:"Verify that nobody changed the log."`
 }
 
-// auditPlace has the flags that choose an audit log.
-type auditPlace struct {
+// auditLogFlags has the flags that choose an audit log.
+type auditLogFlags struct {
 	Config string `group:"data" placeholder:"FILE" help:"Settings file (default understudy.yml)."`
 	Data   string `group:"data" placeholder:"DIR" help:"Data folder (default: data of the settings file)."`
 }
 
 // open returns a reader of the audit log and the path of the newest checkpoints. If only --data is given, it needs no
 // settings file.
-func (c *auditPlace) open(ctx context.Context, p *process) (r audit.Reader, heads string, err error) {
-	cfg, folder, err := (*place)(c).readSettings(p)
+func (c *auditLogFlags) open(ctx context.Context, p *process) (r audit.Reader, heads string, err error) {
+	cfg, folder, err := (*dataFlags)(c).readSettings(p)
 	if _, none := os.Stat("understudy.yml"); err != nil && none != nil && c.Data != "" && c.Config == "" {
 		cfg, folder, err = &config.Settings{Data: c.Data}, ".", nil
 	}
@@ -56,10 +56,10 @@ func (c *auditPlace) open(ctx context.Context, p *process) (r audit.Reader, head
 }
 
 type auditTailCmd struct {
-	Lines  int        `short:"n" default:"10" placeholder:"N" help:"Number of entries (default ${default})."`
-	Follow bool       `short:"f" help:"Print new entries as they are written, until Ctrl-C."`
-	JSON   bool       `name:"json" help:"Print the lines of the log instead of a table."`
-	Place  auditPlace `embed:""`
+	Lines  int           `short:"n" default:"10" placeholder:"N" help:"Number of entries (default ${default})."`
+	Follow bool          `short:"f" help:"Print new entries as they are written, until Ctrl-C."`
+	JSON   bool          `name:"json" help:"Print the lines of the log instead of a table."`
+	Place  auditLogFlags `embed:""`
 }
 
 // Run prints the newest entries of the audit log. The newest entry is last.
@@ -122,17 +122,17 @@ func printLater(r audit.Reader, last map[string]uint64, out auditPrinter) error 
 }
 
 type auditSearchCmd struct {
-	Value  string     `arg:"" optional:"" help:"A phone number or a word, to find who read it or searched for it."`
-	Who    string     `placeholder:"NAME" help:"Name of a person or of a credential."`
-	Action string     `placeholder:"ACTION" help:"Action: record, search, play, export, send, delete, note, sign-in, administer or list."`
-	Record string     `placeholder:"ID" help:"Id of a record that was read or changed."`
-	Source string     `placeholder:"NAME" help:"Only entries about this source."`
-	Kind   string     `placeholder:"KIND" help:"Only entries about records of this kind."`
-	Since  string     `placeholder:"DATE" help:"Only entries from this time on: 2027-01-01, an RFC 3339 time, or 7d for the last 7 days."`
-	Until  string     `placeholder:"DATE" help:"Only entries up to this time, written the same way."`
-	Limit  int        `default:"100" placeholder:"N" help:"Largest number of entries (default ${default})."`
-	JSON   bool       `name:"json" help:"Print a line of JSON for each entry instead of a table."`
-	Place  auditPlace `embed:""`
+	Value  string        `arg:"" optional:"" help:"A phone number or a word, to find who read it or searched for it."`
+	Who    string        `placeholder:"NAME" help:"Name of a person or of a credential."`
+	Action string        `placeholder:"ACTION" help:"Action: record, search, play, export, send, delete, note, sign-in, administer or list."`
+	Record string        `placeholder:"ID" help:"Id of a record that was read or changed."`
+	Source string        `placeholder:"NAME" help:"Only entries about this source."`
+	Kind   string        `placeholder:"KIND" help:"Only entries about records of this kind."`
+	Since  string        `placeholder:"DATE" help:"Only entries from this time on: 2027-01-01, an RFC 3339 time, or 7d for the last 7 days."`
+	Until  string        `placeholder:"DATE" help:"Only entries up to this time, written the same way."`
+	Limit  int           `default:"100" placeholder:"N" help:"Largest number of entries (default ${default})."`
+	JSON   bool          `name:"json" help:"Print a line of JSON for each entry instead of a table."`
+	Place  auditLogFlags `embed:""`
 }
 
 // Run prints the entries of the audit log that match the flags, newest first.
@@ -173,8 +173,8 @@ func (c *auditSearchCmd) Run(ctx context.Context, p *process) error {
 }
 
 type auditExportCmd struct {
-	Chain string     `placeholder:"NAME" help:"Only this chain of entries (default: all chains)."`
-	Place auditPlace `embed:""`
+	Chain string        `placeholder:"NAME" help:"Only this chain of entries (default: all chains)."`
+	Place auditLogFlags `embed:""`
 }
 
 // Run prints all lines of the audit log, one chain after another.
@@ -215,11 +215,11 @@ func (c *auditExportCmd) Run(ctx context.Context, p *process) error {
 }
 
 type auditVerifyCmd struct {
-	File        string     `arg:"" optional:"" help:"File of exported lines, or - for standard input (default: the log itself)."`
-	Key         []string   `placeholder:"BASE64" help:"Accept the signatures of this public key, too. May be repeated."`
-	Checkpoints string     `placeholder:"FILE" help:"File of checkpoints that were sent to another place. The log must contain them."`
-	Output      output     `embed:""`
-	Place       auditPlace `embed:""`
+	File        string        `arg:"" optional:"" help:"File of exported lines, or - for standard input (default: the log itself)."`
+	Key         []string      `placeholder:"BASE64" help:"Accept the signatures of this public key, too. May be repeated."`
+	Checkpoints string        `placeholder:"FILE" help:"File of checkpoints that were sent to another place. The log must contain them."`
+	Output      outputFlag    `embed:""`
+	Place       auditLogFlags `embed:""`
 }
 
 // errChanged is the error that the audit log is not as it was written.

@@ -29,8 +29,8 @@ import (
 )
 
 type checkCmd struct {
-	Config string `default:"understudy.yml" placeholder:"FILE" help:"Settings file (default ${default})."`
-	Output output `embed:""`
+	Config string     `default:"understudy.yml" placeholder:"FILE" help:"Settings file (default ${default})."`
+	Output outputFlag `embed:""`
 }
 
 // Run checks the settings and prints what they mean. If they are wrong, it returns the first error.
@@ -256,13 +256,13 @@ type specCmd struct {
 	Try  specTryCmd  `cmd:"" help:"Ask the API for two pages of each list of a spec, and print what differs."`
 }
 
-// asCaller has the flags that say how to sign requests to an API.
-type asCaller struct {
+// callerFlags has the flags that say how to sign requests to an API.
+type callerFlags struct {
 	User   string `placeholder:"USER" help:"User for Basic authentication. Without a user the secret is sent as a bearer token."`
 	Secret string `placeholder:"file:PATH" help:"Secret of the API, as file:PATH or cmd:COMMAND."`
 }
 
-func (c *asCaller) read(ctx context.Context) (specs.Caller, error) {
+func (c *callerFlags) read(ctx context.Context) (specs.Caller, error) {
 	as := specs.Caller{User: c.User}
 	if c.Secret == "" {
 		return as, nil
@@ -276,11 +276,11 @@ func (c *asCaller) read(ctx context.Context) (specs.Caller, error) {
 }
 
 type specFromCmd struct {
-	From   []string `arg:"" name:"file|url" help:"An OpenAPI document in JSON or YAML, or the URLs of an API's lists."`
-	Auth   string   `placeholder:"STYLE" help:"How the secret is sent, such as 'header X-Api-Key' (default: basic or bearer)."`
-	As     asCaller `embed:""`
-	Header []string `placeholder:"NAME:VALUE" sep:"none" help:"A header field that the API requires, such as its version. May be repeated."`
-	Path   []string `placeholder:"PATH" sep:"none" help:"Of a document, use only the lists at this path and below. May be repeated."`
+	From   []string    `arg:"" name:"file|url" help:"An OpenAPI document in JSON or YAML, or the URLs of an API's lists."`
+	Auth   string      `placeholder:"STYLE" help:"How the secret is sent, such as 'header X-Api-Key' (default: basic or bearer)."`
+	As     callerFlags `embed:""`
+	Header []string    `placeholder:"NAME:VALUE" sep:"none" help:"A header field that the API requires, such as its version. May be repeated."`
+	Path   []string    `placeholder:"PATH" sep:"none" help:"Of a document, use only the lists at this path and below. May be repeated."`
 }
 
 // Run drafts a spec and writes it to standard output. It writes what is uncertain to standard error.
@@ -299,12 +299,12 @@ func (c *specFromCmd) Run(ctx context.Context, p *process) error {
 }
 
 type specTryCmd struct {
-	Spec     string   `arg:"" help:"A spec file ending in .yaml or .yml, or the name of a built-in spec."`
-	Upstream string   `placeholder:"URL" help:"URL of the API (default: the first host of the spec)."`
-	As       asCaller `embed:""`
-	Var      []string `placeholder:"NAME=VALUE" sep:"none" help:"Value of a path variable or of a required parameter. May be repeated."`
-	Output   output   `embed:""`
-	Rate     float64  `default:"5" placeholder:"N" help:"Requests per second (default ${default})."`
+	Spec     string      `arg:"" help:"A spec file ending in .yaml or .yml, or the name of a built-in spec."`
+	Upstream string      `placeholder:"URL" help:"URL of the API (default: the first host of the spec)."`
+	As       callerFlags `embed:""`
+	Var      []string    `placeholder:"NAME=VALUE" sep:"none" help:"Value of a path variable or of a required parameter. May be repeated."`
+	Output   outputFlag  `embed:""`
+	Rate     float64     `default:"5" placeholder:"N" help:"Requests per second (default ${default})."`
 }
 
 // Run compares a spec with an API. It prints a table that has two lines for each list.
@@ -324,7 +324,7 @@ func (c *specTryCmd) Run(ctx context.Context, p *process) error {
 }
 
 // caCmd prints the certificate with which the proxy signs, so that clients can trust it.
-type caCmd place
+type caCmd dataFlags
 
 // Help returns what --help prints below the summary.
 func (c *caCmd) Help() string {
@@ -335,7 +335,7 @@ func (c *caCmd) Help() string {
 
 // Run prints the certificate with which the proxy signs.
 func (c *caCmd) Run(p *process) error {
-	data, err := (*place)(c).findData(p)
+	data, err := (*dataFlags)(c).findData(p)
 	if err != nil {
 		return err
 	}

@@ -34,8 +34,8 @@ type credentialsMakeCmd struct {
 	Expires   string        `placeholder:"DATE" help:"End of the credential: 2027-01-01, an RFC 3339 time, or 30d from now (default: never)."`
 	Rate      float64       `placeholder:"N" help:"Largest number of requests per second (default: no limit)."`
 	Addresses []string      `placeholder:"CIDR" help:"Network that requests may come from, such as 10.0.0.0/8 (default: any)."`
-	Output    output        `embed:""`
-	Place     place         `embed:""`
+	Output    outputFlag    `embed:""`
+	Place     dataFlags     `embed:""`
 }
 
 // Run asks the server to make a credential, and prints it.
@@ -68,8 +68,8 @@ func printShown(w io.Writer, s credentials.Shown) error {
 }
 
 type credentialsListCmd struct {
-	Output output `embed:""`
-	Place  place  `embed:""`
+	Output outputFlag `embed:""`
+	Place  dataFlags  `embed:""`
 }
 
 // Run prints all credentials.
@@ -126,8 +126,8 @@ func scopeLimits(s credentials.Scope) string {
 type credentialsRotateCmd struct {
 	Name    string        `arg:"" help:"Name of the credential."`
 	Overlap time.Duration `default:"24h" placeholder:"DURATION" help:"How long the old secret stays valid (default ${default})."`
-	Output  output        `embed:""`
-	Place   place         `embed:""`
+	Output  outputFlag    `embed:""`
+	Place   dataFlags     `embed:""`
 }
 
 // Run asks the server for a new secret of a credential, and prints it.
@@ -143,8 +143,8 @@ func (c *credentialsRotateCmd) Run(ctx context.Context, p *process) error {
 }
 
 type credentialsRevokeCmd struct {
-	Name  string `arg:"" help:"Name of the credential."`
-	Place place  `embed:""`
+	Name  string    `arg:"" help:"Name of the credential."`
+	Place dataFlags `embed:""`
 }
 
 // Run asks the server to revoke a credential.

@@ -20,13 +20,13 @@ import (
 )
 
 type eraseCmd struct {
-	Source string `arg:"" optional:"" help:"Name of a source of the settings."`
-	What   string `arg:"" optional:"" name:"number" help:"Phone number of the person, in any common notation, or KIND/ID for one record."`
-	Own    bool   `help:"Erase also if the number is one of the account's own."`
-	Yes    bool   `help:"Erase. Without this flag the records are only counted."`
-	List   bool   `help:"Print the receipts of earlier erasures instead."`
-	Output output `embed:""`
-	Place  place  `embed:""`
+	Source string     `arg:"" optional:"" help:"Name of a source of the settings."`
+	What   string     `arg:"" optional:"" name:"number" help:"Phone number of the person, in any common notation, or KIND/ID for one record."`
+	Own    bool       `help:"Erase also if the number is one of the account's own."`
+	Yes    bool       `help:"Erase. Without this flag the records are only counted."`
+	List   bool       `help:"Print the receipts of earlier erasures instead."`
+	Output outputFlag `embed:""`
+	Place  dataFlags  `embed:""`
 }
 
 const (
@@ -174,10 +174,10 @@ func readReceipts(ctx context.Context, server *admin, before int64, limit int) (
 }
 
 type purgeCmd struct {
-	Output output `embed:""`
-	Source string `arg:"" help:"Name of a source of the settings."`
-	What   string `arg:"" name:"key-or-record" help:"Path and query as a program asks for them, or KIND/ID for a record."`
-	Place  place  `embed:""`
+	Output outputFlag `embed:""`
+	Source string     `arg:"" help:"Name of a source of the settings."`
+	What   string     `arg:"" name:"key-or-record" help:"Path and query as a program asks for them, or KIND/ID for a record."`
+	Place  dataFlags  `embed:""`
 }
 
 // Help returns what --help prints below the summary.

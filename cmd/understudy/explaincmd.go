@@ -16,10 +16,10 @@ import (
 )
 
 type explainCmd struct {
-	Role   string `arg:"" help:"Name of a role of the settings, or all."`
-	What   string `arg:"" name:"source/kind[/id]" help:"A source and one of its kinds. With an id: that record."`
-	Output output `embed:""`
-	Place  place  `embed:""`
+	Role   string     `arg:"" help:"Name of a role of the settings, or all."`
+	What   string     `arg:"" name:"source/kind[/id]" help:"A source and one of its kinds. With an id: that record."`
+	Output outputFlag `embed:""`
+	Place  dataFlags  `embed:""`
 }
 
 // Run prints what a role sees of each field of a kind, and the line of settings that decides it. For a record, it

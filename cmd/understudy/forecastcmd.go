@@ -21,15 +21,15 @@ import (
 )
 
 type forecastCmd struct {
-	Of      string   `arg:"" optional:"" name:"source/kind.field" help:"The sampled number (default: list all sampled numbers)."`
-	Level   string   `placeholder:"NUMBER" help:"Level that the number may reach (default 0)."`
-	By      string   `placeholder:"TIME" help:"How far to look ahead, such as 12h or 2w (default 30d; with --price a year)."`
-	Percent *float64 `placeholder:"P" help:"Probability of the dates and needs that are printed, above 0 and below 1 (default 0.95)."`
-	Output  output   `embed:""`
-	Price   *float64 `placeholder:"PRICE" help:"A price instead of a number: print what it falls to with the probability of --percent."`
-	Sigma   *float64 `placeholder:"S" help:"With --price: standard deviation of its logarithm in a year."`
-	Drift   float64  `placeholder:"D" help:"With --price: drift of its logarithm in a year (default 0)."`
-	Remote  remote   `embed:""`
+	Of      string      `arg:"" optional:"" name:"source/kind.field" help:"The sampled number (default: list all sampled numbers)."`
+	Level   string      `placeholder:"NUMBER" help:"Level that the number may reach (default 0)."`
+	By      string      `placeholder:"TIME" help:"How far to look ahead, such as 12h or 2w (default 30d; with --price a year)."`
+	Percent *float64    `placeholder:"P" help:"Probability of the dates and needs that are printed, above 0 and below 1 (default 0.95)."`
+	Output  outputFlag  `embed:""`
+	Price   *float64    `placeholder:"PRICE" help:"A price instead of a number: print what it falls to with the probability of --percent."`
+	Sigma   *float64    `placeholder:"S" help:"With --price: standard deviation of its logarithm in a year."`
+	Drift   float64     `placeholder:"D" help:"With --price: drift of its logarithm in a year (default 0)."`
+	Remote  serverFlags `embed:""`
 }
 
 // Help returns what --help prints below the summary.
@@ -38,8 +38,8 @@ func (c *forecastCmd) Help() string {
 		"field with sample: 1h.\n\nWhat the figures mean, and what they do not, is in docs/how-to/forecast.md."
 }
 
-// year is the time span for which the drift and the deviation of a price are given.
-const year = 365 * 24 * time.Hour
+// yearDuration is the time span for which the drift and the deviation of a price are given.
+const yearDuration = 365 * 24 * time.Hour
 
 // Run prints one forecast. Without arguments, it lists the sampled numbers.
 func (c *forecastCmd) Run(ctx context.Context, p *process) error {
@@ -111,7 +111,7 @@ func (c *forecastCmd) printPrice(w io.Writer, percent float64) error {
 		if err != nil {
 			return usageError{err}
 		}
-		within = float64(d) / float64(year)
+		within = float64(d) / float64(yearDuration)
 	}
 	g := touch.Geometric{Walk: touch.Walk{Drift: c.Drift, Sigma: *c.Sigma}}
 	article := touch.ArticlePrice(*c.Price, *c.Sigma, percent, within)

@@ -193,13 +193,13 @@ func exitCode(err error, command *kong.Node, stderr io.Writer) int {
 	return exitFailed
 }
 
-// output has the flag that chooses JSON instead of text.
-type output struct {
+// outputFlag has the flag that chooses JSON instead of text.
+type outputFlag struct {
 	JSON bool `name:"json" help:"Print JSON instead of text."`
 }
 
 // print prints value as a line of JSON if the flag is set. Otherwise it calls text.
-func (o output) print(w io.Writer, value any, text func(w io.Writer) error) error {
+func (o outputFlag) print(w io.Writer, value any, text func(w io.Writer) error) error {
 	if o.JSON {
 		return json.NewEncoder(w).Encode(value)
 	}

@@ -29,7 +29,7 @@ sources:
 	}
 	never := func(context.Context, *admin) error { t.Error("a server is asked"); return nil }
 	p := &process{env: emptyEnv, stderr: io.Discard}
-	for _, c := range []place{{Config: file}, {Config: file, Data: data}} {
+	for _, c := range []dataFlags{{Config: file}, {Config: file, Data: data}} {
 		if err := c.askServer(t.Context(), p, true, never); err == nil || !strings.Contains(err.Error(), "name it with --data") {
 			t.Errorf("no folder: %v", err)
 		}
@@ -37,7 +37,7 @@ sources:
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c, mine := place{Config: file}, errors.New("mine")
+	c, mine := dataFlags{Config: file}, errors.New("mine")
 	for range 2 { // the second time shows that the first gave it back
 		err := c.askServer(t.Context(), p, true, func(ctx context.Context, server *admin) error {
 			if _, err := os.Stat(filepath.Join(data, datadir.StoreFile)); err != nil {

@@ -25,8 +25,8 @@ type profileCmd struct {
 	Held     bool          `help:"With allocs: print the memory in use instead of the memory allocated."`
 	Function string        `placeholder:"TEXT" help:"Only functions whose name contains this text."`
 	Out      string        `placeholder:"FILE" help:"Also write the profile to this file, for go tool pprof."`
-	Output   output        `embed:""`
-	Remote   remote        `embed:""`
+	Output   outputFlag    `embed:""`
+	Remote   serverFlags   `embed:""`
 }
 
 // Help returns what --help prints below the summary.

@@ -21,20 +21,20 @@ import (
 )
 
 type searchCmd struct {
-	Query  []string `arg:"" optional:"" help:"Words and conditions. Write -- before a query that begins with a minus."`
-	Source string   `placeholder:"NAME" help:"Only records of this source."`
-	Kind   []string `help:"Only records of this kind. May be repeated."`
-	Sort   string   `placeholder:"ORDER" help:"Order: newest (default), oldest, rank, FIELD, or -FIELD for the largest first."`
-	Limit  *int     `placeholder:"N" help:"Largest number of records (default 50)."`
-	Facets bool     `help:"Also count the matches by kind, status and day."`
-	JSON   bool     `name:"json" help:"Print a line of JSON for each record, also on a terminal."`
-	Export string   `placeholder:"FORM" help:"Print every match, as jsonl or as xml (the update document of a search engine)."`
-	Save   string   `placeholder:"NAME" help:"Save the query under this name instead of searching."`
-	Shared bool     `help:"With --save: show the saved search to everyone who can search."`
-	Saved  bool     `help:"List the saved searches."`
-	Open   string   `placeholder:"NAME" help:"Run this saved search."`
-	Forget string   `placeholder:"NAME" help:"Delete this saved search."`
-	Remote remote   `embed:""`
+	Query  []string    `arg:"" optional:"" help:"Words and conditions. Write -- before a query that begins with a minus."`
+	Source string      `placeholder:"NAME" help:"Only records of this source."`
+	Kind   []string    `help:"Only records of this kind. May be repeated."`
+	Sort   string      `placeholder:"ORDER" help:"Order: newest (default), oldest, rank, FIELD, or -FIELD for the largest first."`
+	Limit  *int        `placeholder:"N" help:"Largest number of records (default 50)."`
+	Facets bool        `help:"Also count the matches by kind, status and day."`
+	JSON   bool        `name:"json" help:"Print a line of JSON for each record, also on a terminal."`
+	Export string      `placeholder:"FORM" help:"Print every match, as jsonl or as xml (the update document of a search engine)."`
+	Save   string      `placeholder:"NAME" help:"Save the query under this name instead of searching."`
+	Shared bool        `help:"With --save: show the saved search to everyone who can search."`
+	Saved  bool        `help:"List the saved searches."`
+	Open   string      `placeholder:"NAME" help:"Run this saved search."`
+	Forget string      `placeholder:"NAME" help:"Delete this saved search."`
+	Remote serverFlags `embed:""`
 }
 
 // Help returns what --help prints below the summary.
@@ -153,7 +153,7 @@ func (c *searchCmd) find(ctx context.Context, server *admin, values url.Values, 
 			}
 			row := h.row(a.Columns[h.Source+"/"+h.Kind])
 			if noColor, _ := p.env("NO_COLOR"); noColor != "" {
-				row.what = terminal.StripStyle(row.what)
+				row.text = terminal.StripStyle(row.text)
 			}
 			rows = append(rows, row)
 		}

@@ -116,11 +116,11 @@ func listSaved(ctx context.Context, server *admin, out io.Writer, asJSON bool) e
 }
 
 // hitRow is a hit as a row of the table: its time, kind, id and text.
-type hitRow struct{ at, kind, id, what string }
+type hitRow struct{ at, kind, id, text string }
 
-// minWhat is the minimum width, in columns of the terminal, for the text of a hit beside its id. If there is less
+// minTextColumns is the minimum width, in columns of the terminal, for the text of a hit beside its id. If there is less
 // room, the text is on a line of its own after indent.
-const minWhat, indent = 32, "    "
+const minTextColumns, textIndent = 32, "    "
 
 // printRows prints rows in lines that are at most width columns wide. If width is 0, there is no limit.
 func printRows(out io.Writer, rows []hitRow, width int) {
@@ -134,20 +134,20 @@ func printRows(out io.Writer, rows []hitRow, width int) {
 		name, room := padded[i], width-terminal.Columns(start[i])
 		switch {
 		case width == 0:
-			fmt.Fprintln(out, start[i]+r.what)
-		case room >= minWhat:
-			fmt.Fprintln(out, start[i]+terminal.Shorten(r.what, room))
+			fmt.Fprintln(out, start[i]+r.text)
+		case room >= minTextColumns:
+			fmt.Fprintln(out, start[i]+terminal.Shorten(r.text, room))
 		default:
-			lines := []string{name + r.id, r.what}
+			lines := []string{name + r.id, r.text}
 			if terminal.Columns(lines[0]) > width { // the id gets a line of its own, because ids are never cut
-				lines = []string{strings.TrimRight(name, " "), r.id, r.what}
+				lines = []string{strings.TrimRight(name, " "), r.id, r.text}
 			}
 			before := ""
 			for _, line := range lines {
 				if line != "" {
 					fmt.Fprintln(out, before+terminal.Shorten(line, width-len(before)))
 				}
-				before = indent
+				before = textIndent
 			}
 		}
 	}
@@ -162,14 +162,14 @@ func (h *searchHit) row(columns []string) hitRow {
 	}
 	if len(h.Snippets) > 0 {
 		s := h.Snippets[0]
-		row.what = markWords(s.Text, s.Marks)
+		row.text = markWords(s.Text, s.Marks)
 		if s.Before {
-			row.what = "…" + row.what
+			row.text = "…" + row.text
 		}
 		if s.After {
-			row.what += "…"
+			row.text += "…"
 		}
-		row.what = terminal.Printable(s.Field) + ": " + row.what
+		row.text = terminal.Printable(s.Field) + ": " + row.text
 	} else {
 		var values map[string]json.RawMessage
 		_ = json.Unmarshal(h.Body, &values) // if the record is not an object, no values are shown
@@ -183,7 +183,7 @@ func (h *searchHit) row(columns []string) hitRow {
 				parts = append(parts, shortenValue(terminal.Printable(text)))
 			}
 		}
-		row.what = strings.Join(parts, "  ")
+		row.text = strings.Join(parts, "  ")
 	}
 	return row
 }

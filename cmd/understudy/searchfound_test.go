@@ -20,7 +20,7 @@ func TestRowsFit(t *testing.T) {
 		printRows(&out, rows, width)
 		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 		for _, line := range lines {
-			if n := terminal.Columns(line); width > 0 && n > max(width, len(indent)+1) {
+			if n := terminal.Columns(line); width > 0 && n > max(width, len(textIndent)+1) {
 				t.Errorf("%d columns in %d: %q", n, width, line)
 			}
 		}

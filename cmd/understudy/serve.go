@@ -48,7 +48,7 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	hup, stop := hangups()
+	hup, stop := hangupSignals()
 	defer stop()
 	again := func() (*config.Settings, error) {
 		cfg, _, _, err := c.readSettings(p)
@@ -136,9 +136,9 @@ func printAnswering(p *process, now time.Time) {
 // printReady prints the last line before the server answers requests. Scripts wait for this line.
 func printReady(w io.Writer) { fmt.Fprintln(w, "Ctrl-C ends it") }
 
-// hangups returns a channel that receives the signal SIGHUP, which means that the server must read its settings
+// hangupSignals returns a channel that receives the signal SIGHUP, which means that the server must read its settings
 // again. stop ends that.
-func hangups() (<-chan os.Signal, func()) {
+func hangupSignals() (<-chan os.Signal, func()) {
 	ch := make(chan os.Signal, 1) // one waiting signal is enough, because the settings are read after it was sent
 	signal.Notify(ch, syscall.SIGHUP)
 	return ch, func() { signal.Stop(ch) }

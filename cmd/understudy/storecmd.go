@@ -28,7 +28,7 @@ type storeCmd struct {
 }
 
 // openStore opens the database, which must exist already.
-func (c *place) openStore(ctx context.Context, p *process) (*store.DB, error) {
+func (c *dataFlags) openStore(ctx context.Context, p *process) (*store.DB, error) {
 	path := filepath.Join(c.Data, datadir.StoreFile)
 	cfg, _, err := c.readSettings(p)
 	switch {
@@ -44,8 +44,8 @@ func (c *place) openStore(ctx context.Context, p *process) (*store.DB, error) {
 }
 
 type storeStatsCmd struct {
-	Output output `embed:""`
-	Place  place  `embed:""`
+	Output outputFlag `embed:""`
+	Place  dataFlags  `embed:""`
 }
 
 // Run prints how many records of each kind are stored, and the sizes of the database.
@@ -85,8 +85,8 @@ func printStats(out io.Writer, s store.Stats) error {
 }
 
 type storeVerifyCmd struct {
-	Output output `embed:""`
-	Place  place  `embed:""`
+	Output outputFlag `embed:""`
+	Place  dataFlags  `embed:""`
 }
 
 // Run verifies the database. It prints what it has checked and what is damaged.
@@ -127,8 +127,8 @@ func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
 }
 
 type storeRebuildCmd struct {
-	Output output `embed:""`
-	Place  place  `embed:""`
+	Output outputFlag `embed:""`
+	Place  dataFlags  `embed:""`
 }
 
 // Help returns what --help prints below the summary.

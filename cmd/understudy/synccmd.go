@@ -17,10 +17,10 @@ import (
 )
 
 type syncCmd struct {
-	What   string `arg:"" name:"source/kind" help:"A source of the settings and one of its kinds."`
-	End    bool   `help:"Stop keeping this kind complete. Records already stored are kept."`
-	Output output `embed:""`
-	Place  place  `embed:""`
+	What   string     `arg:"" name:"source/kind" help:"A source of the settings and one of its kinds."`
+	End    bool       `help:"Stop keeping this kind complete. Records already stored are kept."`
+	Output outputFlag `embed:""`
+	Place  dataFlags  `embed:""`
 }
 
 // syncPatience is how long the command waits while upstream is down or the sync makes no progress. The server
@@ -60,7 +60,7 @@ func (a *admin) sync(o crawl.Command) func(ctx context.Context, first bool) (cra
 
 // watchSync shows the progress of a sync. It returns when all records are stored, or when they cannot be, with the
 // reason as the error. It prints the reason of a delay at once.
-func watchSync(ctx context.Context, p *process, out output, o crawl.Command,
+func watchSync(ctx context.Context, p *process, out outputFlag, o crawl.Command,
 	ask func(ctx context.Context, first bool) (crawl.Report, error)) error {
 	name := o.Source + "/" + o.Kind
 	progress := terminal.NewProgress(p.stderr, name, p.quiet)

@@ -49,7 +49,7 @@ func TestASyncEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				var out bytes.Buffer
-				err := watchSync(t.Context(), &process{stdout: &out, stderr: io.Discard}, output{}, crawl.Command{Source: "a", Kind: "b"},
+				err := watchSync(t.Context(), &process{stdout: &out, stderr: io.Discard}, outputFlag{}, crawl.Command{Source: "a", Kind: "b"},
 					func(context.Context, bool) (crawl.Report, error) {
 						return c.says(began), nil
 					})
@@ -67,7 +67,7 @@ func TestASyncEnds(t *testing.T) {
 	}
 	broken := errors.New("no answer")
 	p := &process{stdout: &bytes.Buffer{}, stderr: io.Discard}
-	if err := watchSync(t.Context(), p, output{}, crawl.Command{}, func(context.Context, bool) (crawl.Report, error) {
+	if err := watchSync(t.Context(), p, outputFlag{}, crawl.Command{}, func(context.Context, bool) (crawl.Report, error) {
 		return crawl.Report{}, broken
 	}); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
@@ -79,7 +79,8 @@ func TestASyncSaysAtOnceWhatHoldsItUp(t *testing.T) {
 		began, asked := time.Now(), 0
 		var messages bytes.Buffer
 		said := time.Hour
-		_ = watchSync(t.Context(), &process{stdout: io.Discard, stderr: &messages, quiet: true}, output{}, crawl.Command{Source: "a", Kind: "b"},
+		_ = watchSync(t.Context(), &process{stdout: io.Discard, stderr: &messages, quiet: true}, outputFlag{},
+			crawl.Command{Source: "a", Kind: "b"},
 			func(context.Context, bool) (crawl.Report, error) {
 				if asked++; messages.Len() > 0 {
 					said = min(said, time.Since(began))

@@ -19,12 +19,12 @@ import (
 )
 
 type tailCmd struct {
-	Remote remote   `embed:""`
-	Source string   `placeholder:"NAME" help:"Source to follow (default: the only source)."`
-	Kind   []string `help:"Only records of this kind. May be repeated."`
-	Field  []string `help:"Of changed records, only those whose field of this name changed. May be repeated."`
-	After  string   `placeholder:"N" help:"Begin after the change with this number (default: with the next change)."`
-	JSON   bool     `name:"json" help:"Print a line of JSON for each change."`
+	Remote serverFlags `embed:""`
+	Source string      `placeholder:"NAME" help:"Source to follow (default: the only source)."`
+	Kind   []string    `help:"Only records of this kind. May be repeated."`
+	Field  []string    `help:"Of changed records, only those whose field of this name changed. May be repeated."`
+	After  string      `placeholder:"N" help:"Begin after the change with this number (default: with the next change)."`
+	JSON   bool        `name:"json" help:"Print a line of JSON for each change."`
 }
 
 // Help returns what --help prints below the summary.

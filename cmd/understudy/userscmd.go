@@ -28,13 +28,13 @@ type usersCmd struct {
 	Remove usersRemoveCmd `cmd:"" help:"Remove a user, and end the user's sessions."`
 }
 
-// usersFile has the flag for the settings file, in which the file of users is named.
-type usersFile struct {
+// usersFileFlag has the flag for the settings file, in which the file of users is named.
+type usersFileFlag struct {
 	Config string `default:"understudy.yml" placeholder:"FILE" help:"Settings file, which names the file of users (default ${default})."`
 }
 
 // read reads the settings, and returns them with the path of the file of users.
-func (c *usersFile) read(p *process) (cfg *config.Settings, path string, err error) {
+func (c *usersFileFlag) read(p *process) (cfg *config.Settings, path string, err error) {
 	if cfg, err = config.Read(c.Config, p.env); err != nil {
 		return nil, "", err
 	}
@@ -45,7 +45,7 @@ func (c *usersFile) read(p *process) (cfg *config.Settings, path string, err err
 }
 
 // change changes the file of users and tells a running server to read it again. done is the message that says what has changed.
-func (c *usersFile) change(ctx context.Context, p *process, done string, change func(*signin.Users) error) error {
+func (c *usersFileFlag) change(ctx context.Context, p *process, done string, change func(*signin.Users) error) error {
 	cfg, path, err := c.read(p)
 	if err != nil {
 		return err
@@ -68,14 +68,14 @@ func (c *usersFile) change(ctx context.Context, p *process, done string, change 
 	return err
 }
 
-// password has the flag that says where to read a password from.
-type password struct {
+// passwordFlag has the flag that says where to read a password from.
+type passwordFlag struct {
 	Password string `placeholder:"file:PATH" help:"Password, as file:PATH or cmd:COMMAND (default: ask, or read a line of standard input)."`
 }
 
 // read reads a password from the file or the command that the flag names, otherwise from standard input. On a
 // terminal, it asks for the password twice.
-func (c *password) read(ctx context.Context, p *process) (string, error) {
+func (c *passwordFlag) read(ctx context.Context, p *process) (string, error) {
 	if c.Password != "" {
 		secret, err := config.ReadSecret(ctx, config.SecretRef(c.Password), ".")
 		if err != nil {
@@ -112,10 +112,10 @@ func askTwice(w io.Writer, terminal int) (string, error) {
 }
 
 type usersAddCmd struct {
-	Name   string    `arg:"" help:"Name of the user."`
-	Role   string    `required:"" placeholder:"ROLE" help:"Role of the settings that decides what the user sees."`
-	Secret password  `embed:""`
-	File   usersFile `embed:""`
+	Name   string        `arg:"" help:"Name of the user."`
+	Role   string        `required:"" placeholder:"ROLE" help:"Role of the settings that decides what the user sees."`
+	Secret passwordFlag  `embed:""`
+	File   usersFileFlag `embed:""`
 }
 
 // Run adds a user.
@@ -135,9 +135,9 @@ func (c *usersAddCmd) Run(ctx context.Context, p *process) error {
 }
 
 type usersPasswdCmd struct {
-	Name   string    `arg:"" help:"Name of the user."`
-	Secret password  `embed:""`
-	File   usersFile `embed:""`
+	Name   string        `arg:"" help:"Name of the user."`
+	Secret passwordFlag  `embed:""`
+	File   usersFileFlag `embed:""`
 }
 
 // Run sets the password of a user.
@@ -152,8 +152,8 @@ func (c *usersPasswdCmd) Run(ctx context.Context, p *process) error {
 }
 
 type usersListCmd struct {
-	Output output    `embed:""`
-	File   usersFile `embed:""`
+	Output outputFlag    `embed:""`
+	File   usersFileFlag `embed:""`
 }
 
 // Run prints all users.
@@ -185,8 +185,8 @@ func (c *usersListCmd) Run(p *process) error {
 }
 
 type usersRemoveCmd struct {
-	Name string    `arg:"" help:"Name of the user."`
-	File usersFile `embed:""`
+	Name string        `arg:"" help:"Name of the user."`
+	File usersFileFlag `embed:""`
 }
 
 // Run removes a user.

@@ -24,9 +24,9 @@ type hooksCmd struct {
 const hooksPath = "/-/webhooks"
 
 type hooksListCmd struct {
-	Name    string  `arg:"" optional:"" help:"Only the webhook of this name."`
-	Output  output  `embed:""`
-	Running running `embed:""`
+	Name    string     `arg:"" optional:"" help:"Only the webhook of this name."`
+	Output  outputFlag `embed:""`
+	Running localFlags `embed:""`
 }
 
 // Run prints all webhooks of a server.
@@ -55,9 +55,9 @@ func (c *hooksListCmd) Run(ctx context.Context, p *process) error {
 }
 
 type hooksPauseCmd struct {
-	Name    string  `arg:"" help:"Name of the webhook."`
-	Output  output  `embed:""`
-	Running running `embed:""`
+	Name    string     `arg:"" help:"Name of the webhook."`
+	Output  outputFlag `embed:""`
+	Running localFlags `embed:""`
 }
 
 // Run pauses a webhook and prints its new state.
@@ -66,10 +66,10 @@ func (c *hooksPauseCmd) Run(ctx context.Context, p *process) error {
 }
 
 type hooksResumeCmd struct {
-	Name    string  `arg:"" help:"Name of the webhook."`
-	After   *int64  `placeholder:"N" help:"Send all changes after the change with this number again (default: go on where it stopped)."`
-	Output  output  `embed:""`
-	Running running `embed:""`
+	Name    string     `arg:"" help:"Name of the webhook."`
+	After   *int64     `placeholder:"N" help:"Send all changes after the change with this number again (default: go on where it stopped)."`
+	Output  outputFlag `embed:""`
+	Running localFlags `embed:""`
 }
 
 // Run resumes a webhook and prints its new state.
@@ -82,9 +82,9 @@ func (c *hooksResumeCmd) Run(ctx context.Context, p *process) error {
 }
 
 type hooksTestCmd struct {
-	Name    string  `arg:"" help:"Name of the webhook."`
-	Output  output  `embed:""`
-	Running running `embed:""`
+	Name    string     `arg:"" help:"Name of the webhook."`
+	Output  outputFlag `embed:""`
+	Running localFlags `embed:""`
 }
 
 // Help returns what --help prints below the summary.
@@ -121,7 +121,7 @@ func (c *hooksTestCmd) Run(ctx context.Context, p *process) error {
 }
 
 // change changes the state of a webhook and prints the new state.
-func (c *running) change(ctx context.Context, p *process, o output, name string, how map[string]any) error {
+func (c *localFlags) change(ctx context.Context, p *process, o outputFlag, name string, how map[string]any) error {
 	run, err := c.findServer(p)
 	if err != nil {
 		return err

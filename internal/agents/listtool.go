@@ -28,7 +28,7 @@ func (v *exchange) listTarget(a listArgs, at time.Time) (l *plan.List, t *spec.T
 	for name, value := range a.Within {
 		params = append(params, understudy.Param{Name: name, Value: value})
 	}
-	if l = k.Pick(a.List, params); l == nil {
+	if l = k.FindList(a.List, params); l == nil {
 		return nil, nil, 0, newUnknown("list of "+k.Spec.Name, a.List, slugs(k))
 	}
 	within, err := readVars(a.Within, l.Needs)

@@ -156,7 +156,7 @@ func (h *figures) readSnapshot(ctx context.Context) (diagnostics.Snapshot, error
 func (h *figures) limits() map[string]request.Load {
 	l := h.mirror.Loads()
 	out := map[string]request.Load{
-		"waiters": l.Waiters, "waiters_each": l.PerTurn,
+		"waiters": l.Waiters, "waiters_each": l.PerFlow,
 		"flights": l.Flights, "behind": l.Background, "hints": l.Hints, "lists": l.Lists,
 		"feed_subscribers": h.feed.Load(), "unread": h.ports.unreadLoad(),
 		"request_body": {Limit: int64(h.settings.current.Load().Limits.RequestBody), Refused: h.traffic.tooLarge.Load()},

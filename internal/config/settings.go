@@ -209,7 +209,7 @@ func Ages(m *Mirror) mirror.Ages {
 }
 
 func MirrorLimits(l *Limits) mirror.Limits {
-	return mirror.Limits{Waiters: l.Waiters, PerTurn: l.WaitersEach, Flights: l.Flights, Background: l.Behind, Hints: l.Hints, Lists: l.Lists}
+	return mirror.Limits{Waiters: l.Waiters, PerFlow: l.WaitersEach, Flights: l.Flights, Background: l.Behind, Hints: l.Hints, Lists: l.Lists}
 }
 
 type storeConfig struct {

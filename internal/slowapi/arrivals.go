@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	minStep    = 50 * time.Millisecond // the shortest time between two changes
+	minStep    = 50 * time.Millisecond // the shortest time between two changes of the simulated records
 	errorPause = 10 * time.Second      // the pause after a change that could not be written to the journal
 )
 

@@ -49,7 +49,7 @@ const (
 	maxDelayMS = 3_600_000 // an hour in milliseconds
 	maxPadMB   = 1024
 	maxPlaces  = 10_000
-	maxBytes   = 1 << 32 // the maximum number of bytes, and of times
+	maxBytes   = 1 << 32 // the maximum for numbers of bytes in a rule, and for the number of its uses
 )
 
 // pick returns the rule for a request and counts its use. It returns nil if no rule matches the target of the request.

@@ -122,7 +122,7 @@ func compare(q *page.Exchange, t *spec.Target, c comparison) error {
 	}
 	p.SwappedHref = link(newCompareParam(moments[1], moments[0]))
 	compared := func(at time.Time, v *seen.Version) comparedVersion {
-		return comparedVersion{q.Clock.Say(at, true), q.Clock.Moment(v.Version.From), link(page.AsOf{At: at}.Param()...)}
+		return comparedVersion{q.Clock.FormatMoment(at, true), q.Clock.Moment(v.Version.From), link(page.AsOf{At: at}.Param()...)}
 	}
 	p.Before, p.After = compared(moments[0], before), compared(moments[1], after)
 	for _, d := range seen.Differences(before, after) {
@@ -164,7 +164,7 @@ func pickVersions(q *page.Exchange, p seen.Past, t *spec.Target, moments []time.
 		return before, after, nil
 	}
 	return nil, nil, &page.Problem{
-		Title: "There is no version of " + q.Clock.Say(missing, true).Text, Hint: why,
+		Title: "There is no version of " + q.Clock.FormatMoment(missing, true).Text, Hint: why,
 		Href: q.Kind.Href + "/" + url.PathEscape(t.ID) + "#timeline", Link: "See its timeline", Kind: understudy.ErrNotFound,
 	}
 }

@@ -55,9 +55,9 @@ type messages struct {
 
 // direction is the list of one kind's records that one of the two numbers sent to the other.
 type direction struct {
-	Read *page.TargetRead
-	kind *plan.Contact
-	byA  bool
+	Read    *page.TargetRead
+	kind    *plan.Contact
+	isFromA bool
 }
 
 // serveConversation shows the records exchanged between two numbers.
@@ -122,7 +122,7 @@ func serveConversation(q *page.Exchange) error {
 		head()
 	} else {
 		of := q.Identity("conversation").With(q.V.Seed, made()...)
-		if p.CachedHTML, err = q.Reply.Keep(of, head, "conversation-head"); err != nil {
+		if p.CachedHTML, err = q.Reply.RenderCached(of, head, "conversation-head"); err != nil {
 			return err
 		}
 	}
@@ -185,8 +185,8 @@ func readDirections(q *page.Exchange, a, b string, before time.Time) []direction
 				// Some APIs leave out records of exactly the moment in a filter, so the filter names the second after it.
 				query = append(query, understudy.Param{Name: until.Name, Value: page.WriteDate(until.Type, before.Add(time.Second))})
 			}
-			if target, err := t.MakeTarget(query); err == nil && len(all) < maxPanels {
-				all = append(all, direction{Read: q.ReadBeside(target), kind: t, byA: byA})
+			if target, err := t.MakeTarget(query); err == nil && len(all) < maxNumberLists {
+				all = append(all, direction{Read: q.StartRead(target), kind: t, isFromA: byA})
 			}
 		}
 	}

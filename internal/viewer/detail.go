@@ -60,9 +60,9 @@ type detailGroup struct {
 	Closed bool
 }
 
-// wideGroupFields is the largest number of fields in a group that is shown beside another group. A group with more
+// maxNarrowGroupFields is the largest number of fields in a group that is shown beside another group. A group with more
 // fields takes the whole width of the page.
-const wideGroupFields = 12
+const maxNarrowGroupFields = 12
 
 // ShortID returns the record's id as the breadcrumb shows it.
 func (p *detailPage) ShortID() string { return page.ShortID(p.ID) }
@@ -81,7 +81,7 @@ func serveRecord(q *page.Exchange) error {
 		return nil
 	}
 	if err := q.Rights.Gate.CheckRead(q.Rights.Caller, t); err != nil {
-		return explainGone(q, t, err)
+		return explainDeleted(q, t, err)
 	}
 	var lists []*relatedRead
 	if q.DataFormat == "" {
@@ -92,7 +92,7 @@ func serveRecord(q *page.Exchange) error {
 		for _, a := range lists {
 			a.stop()
 		}
-		return explainGone(q, t, err)
+		return explainDeleted(q, t, err)
 	}
 	if done {
 		return nil
@@ -126,7 +126,7 @@ func serveRecord(q *page.Exchange) error {
 	} else {
 		out.Parts = parts
 		of := q.Identity("detail").With(q.V.Seed, view.Sum[:], marked, acts, removing)
-		if out.CachedHTML, err = q.Reply.Keep(of, draw, "detail-top", "detail-rest"); err != nil {
+		if out.CachedHTML, err = q.Reply.RenderCached(of, draw, "detail-top", "detail-rest"); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func (rv *recordView) readTarget() (*spec.Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := rv.readOwn(params, in.Params())
+	known, err := rv.readViewerParams(params, in.Params())
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (rv *recordView) readTarget() (*spec.Target, error) {
 		}
 	}
 	path, ok := rv.q.Kind.PathTo(parts, params)
-	if !ok && in.Spec.Address != "" && !slices.ContainsFunc(in.Params(), func(name string) bool { return plan.Has(params, name) }) {
+	if !ok && in.Spec.Address != "" && !slices.ContainsFunc(in.Params(), func(name string) bool { return plan.HasParam(params, name) }) {
 		return rv.findStoredTarget(in, id)
 	}
 	if !ok {
@@ -185,9 +185,9 @@ func (rv *recordView) readTarget() (*spec.Target, error) {
 	return t, nil
 }
 
-// readOwn parses the parameters that belong to the viewer and are not sent upstream. It returns known with the names
+// readViewerParams parses the parameters that belong to the viewer and are not sent upstream. It returns known with the names
 // of these parameters appended. The page accepts no parameter whose name is not in known.
-func (rv *recordView) readOwn(params understudy.Query, known []string) ([]string, error) {
+func (rv *recordView) readViewerParams(params understudy.Query, known []string) ([]string, error) {
 	known = append(known, understudy.OwnAsOf)
 	if err := rv.q.Clock.ReadAsOf(params); err != nil || rv.q.DataFormat != "" {
 		return known, err
@@ -204,18 +204,18 @@ func (rv *recordView) readOwn(params understudy.Query, known []string) ([]string
 func (rv *recordView) detailPage(t *spec.Target, row access.Row, lists []*relatedRead, s *page.CellContext) *detailPage {
 	p := &detailPage{Kind: rv.q.Kind, Heading: plan.UpperFirst(rv.q.Kind.Spec.Singular), ID: row.ID, Raw: indentJSON(row.JSON())}
 	p.Status.Failed = page.HasFailed(rv.q.Kind, row)
-	p.Data = rv.q.Clock.AsOf.Keep(rv.q.Kind.Href + page.DataSuffix + plan.WithQuery(s.Vars))
+	p.Data = rv.q.Clock.AsOf.AddTo(rv.q.Kind.Href + page.DataSuffix + plan.WithQuery(s.Vars))
 	if t.ID != "" {
-		p.Data = rv.q.Clock.AsOf.Keep(rv.q.Kind.Href + "/" + url.PathEscape(t.ID) + page.DataSuffix + plan.WithQuery(s.Vars))
+		p.Data = rv.q.Clock.AsOf.AddTo(rv.q.Kind.Href + "/" + url.PathEscape(t.ID) + page.DataSuffix + plan.WithQuery(s.Vars))
 	}
-	rv.setPlace(p, t, row)
+	rv.setParentLinks(p, t, row)
 	for _, g := range rv.q.Kind.Groups {
 		out := rv.drawGroup(p, s, row, g)
 		switch {
 		case len(out.Cells) == 0:
 		case out.Closed:
 			p.ClosedGroups = append(p.ClosedGroups, out)
-		case len(out.Cells) > wideGroupFields:
+		case len(out.Cells) > maxNarrowGroupFields:
 			p.WideGroups = append(p.WideGroups, out)
 		default:
 			p.Groups = append(p.Groups, out)
@@ -235,10 +235,10 @@ func (rv *recordView) detailPage(t *spec.Target, row access.Row, lists []*relate
 	return p
 }
 
-// setPlace sets the links to the list that contains the record, and to the parent record.
-func (rv *recordView) setPlace(p *detailPage, t *spec.Target, row access.Row) {
+// setParentLinks sets the links to the list that contains the record, and to the parent record.
+func (rv *recordView) setParentLinks(p *detailPage, t *spec.Target, row access.Row) {
 	if rv.q.Kind.IsBrowsable() {
-		p.ListHref = rv.q.Clock.AsOf.Keep(rv.q.Kind.Href + plan.WithQuery(plan.OwnVars(rv.q.Source.AddressVars(t, t.Instance.ID))))
+		p.ListHref = rv.q.Clock.AsOf.AddTo(rv.q.Kind.Href + plan.WithQuery(plan.OwnVars(rv.q.Source.AddressVars(t, t.Instance.ID))))
 	}
 	above := rv.q.Source.ParentOf(t.Instance.Template(), nil)
 	if above.Kind == nil || len(above.Vars) == 0 || !rv.q.Rights.CanSeeKind(above.Kind) {
@@ -259,13 +259,13 @@ func (rv *recordView) setPlace(p *detailPage, t *spec.Target, row access.Row) {
 	}) {
 		return // there is no link to the source's own account, which is the parent of every record
 	}
-	p.Parent = &page.Link{Href: rv.q.Clock.AsOf.Keep(above.Kind.Href + "/" + url.PathEscape(id)),
+	p.Parent = &page.Link{Href: rv.q.Clock.AsOf.AddTo(above.Kind.Href + "/" + url.PathEscape(id)),
 		Text: plan.UpperFirst(above.Kind.Spec.Singular) +
 			" " + page.ShortID(id)}
 	for _, l := range rv.q.Kind.PlannedLists {
 		if l.Parent.Kind == above.Kind && p.ListHref == "" {
 			if target := rv.listTargetUnder(t, l, named); target != nil {
-				p.ListHref = rv.q.Clock.AsOf.Keep(rv.q.Source.Place(target))
+				p.ListHref = rv.q.Clock.AsOf.AddTo(rv.q.Source.Place(target))
 			}
 		}
 	}

@@ -5,7 +5,7 @@ package viewer
 const (
 	FewVersions = defaultVersions
 	OwnVersions = paramVersions
-	MaxTurns    = maxTurns
+	MaxTurns    = maxRecentMessages
 	MaxLists    = maxLists
 )
 

@@ -23,8 +23,8 @@ func readPast(ctx context.Context, q *page.Exchange, id string, limit int) (seen
 	return reader.Read(ctx, q.Source.Name, q.Kind.Spec.Name, id, limit)
 }
 
-// explainGone adds to a "not found" error when the record was last seen, and links to the last version before its deletion.
-func explainGone(q *page.Exchange, t *spec.Target, err error) error {
+// explainDeleted adds to a "not found" error when the record was last seen, and links to the last version before its deletion.
+func explainDeleted(q *page.Exchange, t *spec.Target, err error) error {
 	var p *page.Problem
 	if !errors.As(err, &p) || !errors.Is(err, understudy.ErrNotFound) || !q.Clock.AsOf.At.IsZero() || q.DataFormat != "" ||
 		!q.Rights.Gate.CanCount(q.Rights.Caller, q.Source.Name, q.Kind.Spec.Name) {
@@ -41,7 +41,7 @@ func explainGone(q *page.Exchange, t *spec.Target, err error) error {
 		}
 		p.Title = "This " + q.Kind.Spec.Singular + " was deleted"
 		p.Href = page.AddressWith(q.R.URL, page.AsOf{At: s.Version.From}.Param())
-		p.Link = "See it as it was on " + q.Clock.Say(s.Version.From, false).Text
+		p.Link = "See it as it was on " + q.Clock.FormatMoment(s.Version.From, false).Text
 		break
 	}
 	return p

@@ -18,9 +18,9 @@ import (
 // homePage is the data of the template home.html. Each source is a part of the page.
 type homePage struct {
 	Parts         *page.Parts
-	Empty         bool              // the caller may see no source
+	Empty         bool              // whether the caller may see none of the sources
 	HasSearch     bool              // whether the search box finds records by words
-	HasLookup     bool              // the search box can look up whole phone numbers
+	HasLookup     bool              // whether the search box can look up whole phone numbers
 	SavedSearches []page.SearchLink // searches that the caller has saved
 	SpecSearches  []page.SearchLink // searches that the specs define
 }
@@ -77,7 +77,7 @@ func serveHome(q *page.Exchange) error {
 		}
 	}
 	out := homePage{Empty: len(all) == 0, HasSearch: q.V.Options.Search != nil, HasLookup: q.Rights.CanLookUp(),
-		SavedSearches: q.Rights.SavedSearches(q.Ctx), SpecSearches: q.Rights.ReadySearches()}
+		SavedSearches: q.Rights.SavedSearches(q.Ctx), SpecSearches: q.Rights.SpecSearches()}
 	out.Parts = q.Parts("home", all...)
 	return q.Render(http.StatusOK, "home", "Home", out)
 }
@@ -89,11 +89,11 @@ func makeSourcePart(q *page.Exchange, s *plan.Source) *page.Part {
 	var lines []outlook.Line
 	var today []todayKind
 	asked := q.Tasks.Begin("how "+s.Name+" does", q.V.PartTimeout, func(ctx context.Context) error {
-		snap = q.V.Snapshots.Ask(ctx, q, s)
+		snap = q.V.Snapshots.ReadFresh(ctx, q, s)
 		lines = outlook.Lines(ctx, q, s)
 		return nil
 	})
-	about := todayQuestions(q, s)
+	about := failureSearches(q, s)
 	counted := q.Tasks.Begin("what failed of "+s.Name, q.V.PartTimeout, func(ctx context.Context) error {
 		today = countToday(ctx, q, s, about)
 		return nil
@@ -104,7 +104,7 @@ func makeSourcePart(q *page.Exchange, s *plan.Source) *page.Part {
 			return "broken", s.Spec.Title
 		}
 		out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: q.Clock.HealthOf(snap, s.Spec.Title), Numbers: lines,
-			Today: keepCertainCounts(today, &snap), Groups: q.Rights.KindGroups(s, &snap, &q.Clock)}
+			Today: removeUncertainCounts(today, &snap), Groups: q.Rights.KindGroups(s, &snap, &q.Clock)}
 		if page.IsAdministrator(q) {
 			out.Server = showServer(q, s.Spec.Title, &snap)
 		}

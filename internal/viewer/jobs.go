@@ -145,13 +145,13 @@ func showJob(q *page.Exchange, j understudy.Job) jobView {
 	return out
 }
 
-var longNumber = regexp.MustCompile(`\b[0-9]{4,}\b`)
+var longNumberPattern = regexp.MustCompile(`\b[0-9]{4,}\b`)
 
 // resultText describes how much of its work a run has done. If the run left a note, it returns the note.
 func resultText(p understudy.Progress) string {
 	switch {
 	case p.Note != "":
-		return longNumber.ReplaceAllStringFunc(p.Note, func(digits string) string {
+		return longNumberPattern.ReplaceAllStringFunc(p.Note, func(digits string) string {
 			if n, err := strconv.ParseInt(digits, 10, 64); err == nil {
 				return page.Thousands(n)
 			}

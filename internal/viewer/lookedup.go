@@ -32,7 +32,7 @@ func splitConversation(q *page.Exchange, number string, hits []page.Hit) (talk a
 			p.Actions = actions.NumberLinks(q, h.Kind.Source, "", false)
 		}
 		theirs := isNumberAtEnd(q, contact.Ends[0], h, number)
-		t, ok := readMessage(q, direction{kind: contact, byA: !theirs}, h.Row, time.Time{})
+		t, ok := readMessage(q, direction{kind: contact, isFromA: !theirs}, h.Row, time.Time{})
 		if !ok {
 			rest = append(rest, h)
 			continue

@@ -83,7 +83,7 @@ func mergeDirections(q *page.Exchange, directions []direction, before time.Time,
 }
 
 func senderName(q *page.Exchange, p *messages, s direction) string {
-	if s.byA {
+	if s.isFromA {
 		return p.A.Shown
 	}
 	return p.B.Shown
@@ -95,17 +95,17 @@ func readMessage(q *page.Exchange, s direction, row access.Row, before time.Time
 	k := s.kind.Kind
 	at, ok := page.ClockTime(k, row)
 	if !ok && before.IsZero() {
-		at, ok = firstTime(k, row)
+		at, ok = findFirstTime(k, row)
 	}
 	if !ok {
 		return message{}, false
 	}
 	sheet := q.CellContext(k, nil, nil)
-	t := message{ByA: s.byA, Kind: k.Spec.Singular, Href: sheet.RecordAddress(row), When: q.Clock.Say(at, false),
+	t := message{ByA: s.isFromA, Kind: k.Spec.Singular, Href: sheet.RecordAddress(row), When: q.Clock.FormatMoment(at, false),
 		Failed: page.HasFailed(k, row), at: at, raw: row.JSON()}
 	t.When.Text = at.In(q.Clock.Zone).Format("15:04")
 	end := s.kind.Ends[0]
-	if s.byA {
+	if s.isFromA {
 		end = s.kind.Ends[1]
 	}
 	if v := row.Field(end.Column.Spec.Name); v.State == access.Seen && plan.IsNumber(v.Text) {
@@ -136,8 +136,8 @@ func drawMessageCell(q *page.Exchange, t *message, s *page.CellContext, c *plan.
 	}
 }
 
-// firstTime returns the first of a record's fields that has a time.
-func firstTime(k *plan.Kind, row access.Row) (time.Time, bool) {
+// findFirstTime returns the first of a record's fields that has a time.
+func findFirstTime(k *plan.Kind, row access.Row) (time.Time, bool) {
 	for _, f := range k.Spec.Fields {
 		if v := row.Field(f.Name); spec.IsTimeType(f.Type) && v.State == access.Seen {
 			if t, dateOnly, ok := page.ParseDate(f.Type, v.Text); ok && !dateOnly {
@@ -155,7 +155,7 @@ func groupDays(q *page.Exchange, turns []message) []day {
 		l := t.at.In(q.Clock.Zone)
 		stamp := l.Format(time.DateOnly)
 		if len(all) == 0 || all[len(all)-1].Stamp != stamp {
-			all = append(all, day{Title: page.SayDay(l, q.Clock.Start.In(q.Clock.Zone)), Stamp: stamp})
+			all = append(all, day{Title: page.FormatDay(l, q.Clock.Start.In(q.Clock.Zone)), Stamp: stamp})
 		}
 		d := &all[len(all)-1]
 		d.Turns = append(d.Turns, t)

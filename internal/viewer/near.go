@@ -76,7 +76,7 @@ func (rv *recordView) relatedLinks(row access.Row, lists []*relatedRead) []page.
 				continue
 			}
 			all = append(all, page.Link{
-				Href: rv.q.Clock.AsOf.Keep(k.Href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String()),
+				Href: rv.q.Clock.AsOf.AddTo(k.Href + "?" + understudy.Query{{Name: f.Name, Value: row.ID}}.String()),
 				Text: plan.UpperFirst(k.Spec.Title) + " whose " + plan.TitleOf(field) + " is this " + rv.q.Kind.Spec.Singular,
 			})
 		}

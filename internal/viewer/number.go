@@ -23,9 +23,9 @@ import (
 
 // The limits of a number's page.
 const (
-	maxPanels   = 6 // the maximum number of lists that the page reads
-	maxPartners = 5 // the maximum number of other phone numbers that the page shows
-	maxTurns    = 4 // the number of messages shown from the newest conversation
+	maxNumberLists    = 6 // the maximum number of lists that the page reads
+	maxPartners       = 5 // the maximum number of other phone numbers that the page shows
+	maxRecentMessages = 4 // the number of messages shown from the newest conversation
 )
 
 // numberPage is the data of the template number.html.
@@ -99,7 +99,7 @@ func serveNumber(q *page.Exchange) error {
 	}
 	for _, k := range q.Source.Kinds {
 		if k.Spec.Rollup != "" && k.IsBrowsable() && q.Rights.Gate.CheckRead(q.Rights.Caller, k.PlannedLists[0].Newest) == nil {
-			n.rollups = append(n.rollups, q.ReadBeside(k.PlannedLists[0].Newest))
+			n.rollups = append(n.rollups, q.StartRead(k.PlannedLists[0].Newest))
 		}
 	}
 	p := &numberPage{Number: number, Shown: plan.GroupPhone(number), Data: q.Source.NumberHref(number) + page.DataSuffix}
@@ -154,7 +154,7 @@ func (v numberView) parts() *page.Parts {
 	for _, w := range v.reads.rollups {
 		title := plan.UpperFirst(w.Target.Kind.Title) + " about it"
 		of := func() []any { return append(made(), w.Wait().Inputs(v.q)...) }
-		draw := func() (string, any) { return "glimpse", v.mentions(title, w) }
+		draw := func() (string, any) { return "glimpse", v.drawMentions(title, w) }
 		all = append(all, &page.Part{Title: title, Needs: slices.Concat(panes, []*page.Future{w.Future}), Inputs: of, Draw: draw})
 	}
 	for _, one := range all {
@@ -195,7 +195,7 @@ func readPanels(q *page.Exchange, number string) []*panel {
 	var all []*panel
 	for _, t := range q.Rights.ContactKinds(q.Source) {
 		for _, e := range t.Ends {
-			if !q.Rights.CanFilter(t.List, e.Filter) || len(all) == maxPanels {
+			if !q.Rights.CanFilter(t.List, e.Filter) || len(all) == maxNumberLists {
 				continue
 			}
 			target, err := t.MakeTarget(understudy.Query{{Name: t.List.Spec.Filters[e.Filter].Name, Value: number}})
@@ -266,7 +266,7 @@ func (v numberView) contact() *contact {
 		}
 	}
 	if !last.IsZero() {
-		l, f := v.q.Clock.Say(last, false), v.q.Clock.Say(first, false)
+		l, f := v.q.Clock.FormatMoment(last, false), v.q.Clock.FormatMoment(first, false)
 		c.Last, c.First = &l, &f
 	}
 	return c
@@ -278,7 +278,7 @@ func (v numberView) newestConversation() *messages {
 	var directions []direction
 	for _, pn := range v.reads.panels {
 		if v.q.Rights.CanFilterBoth(pn.kind) {
-			directions = append(directions, direction{Read: pn.Read, kind: pn.kind, byA: pn.end.Column == pn.kind.Ends[0].Column})
+			directions = append(directions, direction{Read: pn.Read, kind: pn.kind, isFromA: pn.end.Column == pn.kind.Ends[0].Column})
 		}
 	}
 	p := &messages{A: newParty(v.q, v.reads.number, v.reads.ownNumbers)}
@@ -291,7 +291,7 @@ func (v numberView) newestConversation() *messages {
 	turns = slices.DeleteFunc(turns, func(t message) bool { return t.other != other })
 	p.B = newParty(v.q, other, v.reads.ownNumbers)
 	p.Newest = v.q.Source.NumberHref(v.reads.number) + "/" + other + "#newest"
-	p.Days = groupDays(v.q, turns[max(0, len(turns)-maxTurns):])
+	p.Days = groupDays(v.q, turns[max(0, len(turns)-maxRecentMessages):])
 	return p
 }
 
@@ -316,9 +316,9 @@ func (v numberView) drawRelatedList(t *spec.Target, r page.Reading, title string
 	}
 }
 
-// mentions draws the newest records of a counted kind (such as alerts) that contain the number or the id of a record on this
+// drawMentions draws the newest records of a counted kind (such as alerts) that contain the number or the id of a record on this
 // page. Upstream has no filter for that. So mentions reads only upstream's newest page, and the heading says so.
-func (v numberView) mentions(title string, w *page.TargetRead) *relatedList {
+func (v numberView) drawMentions(title string, w *page.TargetRead) *relatedList {
 	ids := map[string]bool{}
 	for _, pn := range v.reads.panels {
 		for _, row := range pn.Read.Wait().Rows() {

@@ -29,18 +29,18 @@ type relatedList struct {
 	Table   page.Table
 	Shown   string // the number of rows, such as "20 of at least 50"
 	AsOf    *page.When
-	Problem string // why the list could not be read
-	Note    string // a remark shown above the rows
+	Problem string // why the list could not be read, in words; empty if it was read
+	Note    string // a remark about the list, shown above its rows
 }
 
 // relatedRead is a list on a record's page while it is being read.
 type relatedRead struct {
-	read    *page.TargetRead // the running or finished read of the list; nil until it starts
-	list    *plan.List
-	target  *spec.Target
-	isEmpty bool
-	href    string
-	stored  []access.Row // rows from the store, shown because upstream's list is empty
+	read       *page.TargetRead // the running or finished read of the list; nil until it starts
+	list       *plan.List
+	target     *spec.Target
+	isEmpty    bool
+	href       string
+	storedRows []access.Row // rows from the store, shown because upstream's list is empty
 }
 
 // relatedLists returns the lists to show on a record's page, as far as the caller may see them: lists whose path
@@ -49,7 +49,7 @@ func (rv *recordView) relatedLists(t *spec.Target) []*relatedRead {
 	all := append(rv.childLists(t), rv.rollupLists(t)...)
 	all = all[:min(len(all), maxLists)]
 	for _, a := range all {
-		a.href = rv.q.Clock.AsOf.Keep(rv.q.Source.Place(a.target))
+		a.href = rv.q.Clock.AsOf.AddTo(rv.q.Source.Place(a.target))
 	}
 	return all
 }
@@ -63,15 +63,15 @@ func (rv *recordView) prefetchLists(lists []*relatedRead) func() {
 	}
 	return func() {
 		for _, a := range lists {
-			if !rv.isCounted(a) {
+			if !rv.hasRowCount(a) {
 				rv.readList(a)
 			}
 		}
 	}
 }
 
-// isCounted reports whether a field of the page's record has the number of rows of the list.
-func (rv *recordView) isCounted(a *relatedRead) bool {
+// hasRowCount reports whether a field of the page's record has the number of rows of the list.
+func (rv *recordView) hasRowCount(a *relatedRead) bool {
 	return a.list.Spec.Count != "" && a.list.Parent.Kind == rv.q.Kind
 }
 
@@ -79,7 +79,7 @@ func (rv *recordView) isCounted(a *relatedRead) bool {
 // of the record.
 func (rv *recordView) readUncountedLists(row access.Row, lists []*relatedRead) {
 	for _, a := range lists {
-		if a.isEmpty = rv.isCounted(a) && isCountedEmpty(a.list, row); !a.isEmpty {
+		if a.isEmpty = rv.hasRowCount(a) && hasNoRows(a.list, row); !a.isEmpty {
 			rv.readList(a)
 		}
 	}
@@ -101,7 +101,7 @@ func (rv *recordView) readList(a *relatedRead) {
 	a.read.Future = rv.q.Tasks.Begin(a.target.Key.String(), rv.q.V.PartTimeout, func(ctx context.Context) error {
 		a.read.Reading = rv.q.Read(ctx, a.target)
 		if r := a.read.Reading; r.MissingReason(rv.q) == "" && len(r.Rows()) == 0 && !r.HasMore() && a.list.Parent.Kind == rv.q.Kind {
-			a.stored = rv.storedRows(ctx, a)
+			a.storedRows = rv.storedRows(ctx, a)
 		}
 		return a.read.Reading.Err
 	})
@@ -188,8 +188,8 @@ func (rv *recordView) listTargetUnder(t *spec.Target, l *plan.List, parts []stri
 	return target
 }
 
-// isCountedEmpty reports whether the record's own count says that the list has no rows.
-func isCountedEmpty(l *plan.List, row access.Row) bool {
+// hasNoRows reports whether the record's own count says that the list has no rows.
+func hasNoRows(l *plan.List, row access.Row) bool {
 	v := row.Field(l.Spec.Count)
 	return v.State == access.Seen && v.Text == "0"
 }
@@ -211,11 +211,11 @@ func (rv *recordView) listPart(a *relatedRead, own map[string]bool) *page.Part {
 // is cached, if the list shows audio or images: their addresses belong to one session and expire.
 func (rv *recordView) listInputs(a *relatedRead, own map[string]bool) []any {
 	r := a.read.Wait()
-	if len(a.list.Kind.Spec.Media) > 0 && rv.q.V.Options.Media != nil && len(a.stored)+len(r.Rows()) > 0 {
+	if len(a.list.Kind.Spec.Media) > 0 && rv.q.V.Options.Media != nil && len(a.storedRows)+len(r.Rows()) > 0 {
 		return nil
 	}
 	all := append(r.Inputs(rv.q), own)
-	for _, row := range a.stored {
+	for _, row := range a.storedRows {
 		all = append(all, row.ID, row.JSON())
 	}
 	return all
@@ -225,12 +225,12 @@ func (rv *recordView) listInputs(a *relatedRead, own map[string]bool) []any {
 func (rv *recordView) drawList(a *relatedRead, title string, own map[string]bool) *relatedList {
 	r, k := a.read.Wait(), a.list.Kind
 	rows := r.Rows()
-	if len(a.stored) > 0 {
-		rows = a.stored
+	if len(a.storedRows) > 0 {
+		rows = a.storedRows
 	}
 	out := &relatedList{Kind: k, Title: title, Href: a.href, Problem: r.MissingReason(rv.q), AsOf: rv.q.Clock.AnswerTime(r.Answer),
 		Shown: rowCountText(rows, r.HasMore())}
-	if len(a.stored) > 0 {
+	if len(a.storedRows) > 0 {
 		out.Shown = page.Thousands(int64(len(rows))) + " stored"
 		out.Note = rv.q.Source.Spec.Title + " no longer lists any of them."
 	}

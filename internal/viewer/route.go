@@ -31,19 +31,19 @@ func routes() []page.Route {
 		{Pattern: "GET /index.json", Handler: serveHome, Forms: []string{"GET /index.json"}},
 	}, list.SearchRoutes(), sums.Routes(), []page.Route{
 		{Pattern: "GET /{source}/" + plan.NumberWord + "/{number}", Handler: serveNumber,
-			Forms: pathForms("GET /{source}/number/{number}", "", ".json")},
+			Forms: pathsWithEndings("GET /{source}/number/{number}", "", ".json")},
 		{Pattern: "GET /{source}/" + plan.NumberWord + "/{number}/{other}", Handler: serveConversation,
-			Forms: pathForms("GET /{source}/number/{number}/{other}", "", ".json")},
+			Forms: pathsWithEndings("GET /{source}/number/{number}/{other}", "", ".json")},
 	}, list.Routes(serveRecord), []page.Route{
-		{Pattern: "GET /{source}/{kind}/{id}", Handler: serveRecord, Forms: pathForms("GET /{source}/{kind}/{id}", "", ".json")},
+		{Pattern: "GET /{source}/{kind}/{id}", Handler: serveRecord, Forms: pathsWithEndings("GET /{source}/{kind}/{id}", "", ".json")},
 		{Pattern: "GET /" + plan.JobsWord, Handler: serveJobs, Forms: []string{"GET /jobs"}},
 		{Pattern: "POST /" + plan.JobsWord + "/{number}/cancel", Handler: cancelJob, Forms: []string{"POST /jobs/{number}/cancel"}},
 		{Pattern: "POST /" + plan.JobsWord + "/{number}/replay", Handler: replayJob, Forms: []string{"POST /jobs/{number}/replay"}},
 	})
 }
 
-// pathForms returns one path for each of the ends, each with the address before it.
-func pathForms(address string, ends ...string) []string {
+// pathsWithEndings returns one path for each of the ends, each with the address before it.
+func pathsWithEndings(address string, ends ...string) []string {
 	all := make([]string, len(ends))
 	for i, end := range ends {
 		all[i] = address + end

@@ -51,7 +51,7 @@ type timelineEntry struct {
 	Fields      []fieldChange
 	MoreFields  int64  // the number of changed fields that the timeline leaves out
 	AsOfHref    string // the address of the page that shows this version
-	AsOfText    string // the text of the link AsOfHref
+	AsOfText    string // the text of the link to the page that shows this version
 	CompareHref string // the address of the page that compares this version with the one before
 	IsShown     bool   // whether the page currently shows this version
 	TextLost    bool   // whether the content of the version is not stored
@@ -102,7 +102,7 @@ func readTimeline(q *page.Exchange, t *spec.Target, id string, limit int, s *pag
 // timelineInputs returns the values that a timeline is drawn from, as the key of its cache.
 func timelineInputs(q *page.Exchange, t *spec.Target, p seen.Past, s *page.CellContext, err error) []any {
 	all := []any{err != nil, s.Own, p.More, p.AtLimit}
-	if sg := findShown(q, p, t.Shape()); sg != nil {
+	if sg := findShownVersion(q, p, t.Shape()); sg != nil {
 		all = append(all, sg.Version.From)
 	}
 	body := func(sg *seen.Version) any {
@@ -129,7 +129,7 @@ func newTimeline(q *page.Exchange, t *spec.Target, p seen.Past, limit int, s *pa
 	here := q.Kind.Href + "/" + url.PathEscape(t.ID)
 	vars := q.Source.AddressVars(t, t.Instance.ID)
 	out := &timeline{}
-	shown := findShown(q, p, t.Shape())
+	shown := findShownVersion(q, p, t.Shape())
 	for i, sg := range p.Versions {
 		e := newTimelineEntry(q, s, sg, t.Shape())
 		e.IsShown = sg == shown
@@ -150,14 +150,14 @@ func newTimeline(q *page.Exchange, t *spec.Target, p seen.Past, limit int, s *pa
 		out.MaxVersions = seen.MaxVersions
 	case p.More:
 		next := understudy.Param{Name: paramVersions, Value: strconv.Itoa(min(limit*5, seen.MaxVersions))}
-		out.Older = q.Clock.AsOf.Keep(here+plan.WithQuery(append(slices.Clone(vars), next))) + "#timeline"
+		out.Older = q.Clock.AsOf.AddTo(here+plan.WithQuery(append(slices.Clone(vars), next))) + "#timeline"
 	}
 	out.Action, out.Hidden = here, vars
 	out.setComparisonOptions(q, p, t.Shape())
 	return out
 }
 
-func findShown(q *page.Exchange, p seen.Past, shape string) *seen.Version {
+func findShownVersion(q *page.Exchange, p seen.Past, shape string) *seen.Version {
 	at := q.Clock.AsOf.At
 	if at.IsZero() {
 		at = q.Clock.Start
@@ -172,7 +172,7 @@ func newCompareParam(a, b time.Time) understudy.Param {
 
 // newTimelineEntry returns the timeline's entry for a version.
 func newTimelineEntry(q *page.Exchange, s *page.CellContext, sg *seen.Version, shape string) timelineEntry {
-	e := timelineEntry{When: q.Clock.Say(sg.Version.From, true), TextLost: !sg.Version.Gone && !sg.Kept}
+	e := timelineEntry{When: q.Clock.FormatMoment(sg.Version.From, true), TextLost: !sg.Version.Gone && !sg.Kept}
 	if !sg.Version.Gone && sg.Version.Shape != shape {
 		e.ShapeName = q.Kind.ShapeText(sg.Version.Shape)
 	}
@@ -214,10 +214,10 @@ func newFieldChange(q *page.Exchange, s *page.CellContext, after *seen.Version, 
 func drawValue(q *page.Exchange, s *page.CellContext, of *seen.Version, v access.Value, name string) (label string, c page.Cell) {
 	if col := q.Kind.ByField[name]; col != nil && of != nil && of.Kept {
 		c = s.Cell(col, of.Row, false)
-		c.Text = understudy.ClipTo(c.Text, page.Clipped)
+		c.Text = understudy.ClipTo(c.Text, page.MaxCellRunes)
 		return col.Heading, c
 	}
-	c = page.Cell{Text: understudy.ClipTo(v.Text, page.Clipped), Prose: true}
+	c = page.Cell{Text: understudy.ClipTo(v.Text, page.MaxCellRunes), Prose: true}
 	if v.State == access.Null || v.State == access.Absent || v.Text == "" {
 		c = page.Cell{Text: "—", Tone: "none"}
 	}
@@ -230,7 +230,7 @@ func (t *timeline) setComparisonOptions(q *page.Exchange, p seen.Past, shape str
 	for _, s := range p.Versions {
 		if s.Kept && s.Version.Shape == shape {
 			from := s.Version.From
-			t.LaterOptions = append(t.LaterOptions, page.Option{Value: page.WriteMoment(from), Text: q.Clock.Say(from, true).Text})
+			t.LaterOptions = append(t.LaterOptions, page.Option{Value: page.WriteMoment(from), Text: q.Clock.FormatMoment(from, true).Text})
 		}
 	}
 	if len(t.LaterOptions) < 3 { // two versions need no form, because a link compares them

@@ -27,20 +27,20 @@ type todayCount struct {
 	HasAny      bool
 }
 
-// todayQuestion is a kind and the search condition for its failed records.
-type todayQuestion struct {
+// failureSearch is a kind and the search condition for its failed records.
+type failureSearch struct {
 	kind   *plan.Kind
 	failed string
 }
 
-// todayQuestions returns the main kinds of a source whose records can fail.
-func todayQuestions(q *page.Exchange, s *plan.Source) (all []todayQuestion) {
+// failureSearches returns the main kinds of a source whose records can fail.
+func failureSearches(q *page.Exchange, s *plan.Source) (all []failureSearch) {
 	if q.V.Options.Search == nil {
 		return nil
 	}
 	for _, k := range q.Rights.ReadableKinds(s) {
 		if failed := failedCondition(k); failed != "" && k.Spec.Clock != "" && k.Spec.Group == "" {
-			all = append(all, todayQuestion{k, failed})
+			all = append(all, failureSearch{k, failed})
 		}
 	}
 	return all
@@ -74,7 +74,7 @@ func todayCondition(q *page.Exchange) string {
 
 // countToday counts the failures of each kind. It leaves out a kind if no count succeeded, because the role may not
 // see the fields or because there was no time left.
-func countToday(ctx context.Context, q *page.Exchange, s *plan.Source, asked []todayQuestion) (all []todayKind) {
+func countToday(ctx context.Context, q *page.Exchange, s *plan.Source, asked []failureSearch) (all []todayKind) {
 	conditions := []struct{ title, text, handled string }{{"Failed today", todayCondition(q), ""}}
 	if q.Rights.CanSeeNotes(s, q.Clock.AsOf) {
 		conditions = append(conditions, struct{ title, text, handled string }{"Not handled, 7 days", "date:-7d", " handled:"})
@@ -106,9 +106,9 @@ func countToday(ctx context.Context, q *page.Exchange, s *plan.Source, asked []t
 	return all
 }
 
-// keepCertainCounts removes counts that may be wrong. If the newest records of a kind may be missing from the store,
+// removeUncertainCounts removes counts that may be wrong. If the newest records of a kind may be missing from the store,
 // only counts above zero are kept, because a 0 would claim that nothing failed.
-func keepCertainCounts(today []todayKind, snap *page.Snapshot) (all []todayKind) {
+func removeUncertainCounts(today []todayKind, snap *page.Snapshot) (all []todayKind) {
 	for _, view := range today {
 		if held := snap.Kinds[view.Name]; !held.Complete && held.CaughtUp.IsZero() {
 			some := false

@@ -41,11 +41,11 @@ func (h *Tier) IsReady(hash uint64) bool {
 // Promote queues an entry to be encoded. If the queue is full, it does nothing, and a later use tries again. If there is not
 // enough memory for all encoded pages, only one use in eight queues an entry, so that pages do not keep evicting each other.
 func (h *Tier) Promote(e *Entry) {
-	if h.crowded.Load() && rand.Uint32N(8) != 0 {
+	if h.hasEvictedEncoded.Load() && rand.Uint32N(8) != 0 {
 		return
 	}
 	select {
-	case h.wanted <- e:
+	case h.toEncode <- e:
 	default:
 	}
 }
@@ -56,7 +56,7 @@ func (h *Tier) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case e := <-h.wanted:
+		case e := <-h.toEncode:
 			h.makeReady(ctx, e)
 		}
 	}
@@ -98,7 +98,7 @@ func (h *Tier) dropReady(r *Encoded) {
 	h.ready.take(r)
 	h.readyBytes -= r.cost
 	if h.readyBytes < h.limit/8 {
-		h.crowded.Store(false)
+		h.hasEvictedEncoded.Store(false)
 	}
 }
 

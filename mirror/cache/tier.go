@@ -33,11 +33,11 @@ const (
 
 // Tier is the cache of pages in memory, the hot tier.
 type Tier struct {
-	seed    maphash.Seed
-	shards  [shardCount]shard
-	wanted  chan *Entry // the entries that wait to be encoded
-	crowded atomic.Bool // whether an encoded page was evicted because there was not enough memory
-	codecs  codecs
+	seed              maphash.Seed
+	shards            [shardCount]shard
+	toEncode          chan *Entry // the entries that wait to be encoded
+	hasEvictedEncoded atomic.Bool // whether an encoded page was evicted because there was not enough memory
+	codecs            codecs
 
 	mu          sync.Mutex
 	limit       int64
@@ -95,7 +95,7 @@ type links struct {
 
 // New returns an empty cache with a limit in bytes.
 func New(limit int64) *Tier {
-	h := &Tier{limit: limit, seed: maphash.MakeSeed(), wanted: make(chan *Entry, 64)}
+	h := &Tier{limit: limit, seed: maphash.MakeSeed(), toEncode: make(chan *Entry, 64)}
 	h.codecs.dictionariesLeft = int(min(maxDictionaries, limit/8/codecCost))
 	for i := range h.shards {
 		h.shards[i].entries = map[uint64]*Entry{}
@@ -262,23 +262,23 @@ func (h *Tier) makeRoom() {
 			continue
 		}
 		h.dropReady(r)
-		h.crowded.Store(true)
+		h.hasEvictedEncoded.Store(true)
 	}
 	for h.size() > h.limit {
 		switch {
 		case h.small.last != nil && (h.small.bytes > h.limit/10 || h.main.last == nil):
-			h.passSmall(h.small.last)
+			h.evictFromSmall(h.small.last)
 		case h.main.last != nil:
-			h.passMain(h.main.last)
+			h.evictFromMain(h.main.last)
 		default:
 			return
 		}
 	}
 }
 
-// passSmall removes the oldest entry of the small queue. If the entry was used again, it moves to the main queue,
+// evictFromSmall removes the oldest entry of the small queue. If the entry was used again, it moves to the main queue,
 // otherwise it is evicted.
-func (h *Tier) passSmall(e *Entry) {
+func (h *Tier) evictFromSmall(e *Entry) {
 	if e.uses.Load() >= PromoteAfter {
 		h.small.take(e)
 		e.uses.Store(0)
@@ -289,9 +289,9 @@ func (h *Tier) passSmall(e *Entry) {
 	h.remove(e)
 }
 
-// passMain moves the oldest entry of the main queue to the front if it was used since its last move. Otherwise the
+// evictFromMain moves the oldest entry of the main queue to the front if it was used since its last move. Otherwise the
 // entry is evicted.
-func (h *Tier) passMain(e *Entry) {
+func (h *Tier) evictFromMain(e *Entry) {
 	if n := e.uses.Load(); n > 0 {
 		e.uses.Store(n - 1)
 		h.main.take(e)
@@ -310,7 +310,7 @@ func (h *Tier) size() int64 {
 type Usage struct {
 	Entries, Ready            int
 	Bytes, ReadyBytes, Codecs int64 // the size of everything, and of that the size of encoded pages and of codecs, in bytes
-	Limit                     int64 // the maximum value of Bytes
+	Limit                     int64 // the limit for all memory of the cache, in bytes
 }
 
 // Usage returns how many pages the cache has and how much memory they use.

@@ -157,12 +157,12 @@ type links struct{ own, first, next, previous, token string }
 
 // links returns the links of the page.
 func (l *List) links() links {
-	base := l.base()
+	base := l.baseURI()
 	param := l.req.paging.TokenParam()
-	out := links{first: l.req.link(base, 0, "", "")}
+	out := links{first: l.req.pageURI(base, 0, "", "")}
 	out.own = out.first
 	if l.place.page > 0 {
-		out.own = l.req.link(base, l.place.page, param, l.place.token)
+		out.own = l.req.pageURI(base, l.place.page, param, l.place.token)
 	}
 	if len(l.rows) == 0 {
 		return out
@@ -171,10 +171,10 @@ func (l *List) links() links {
 		if out.token = l.place.form.After + l.rows[len(l.rows)-1].Record.ID + l.place.form.Tail; l.place.upward {
 			param, out.token = l.req.paging.Back, l.rows[0].Record.ID
 		}
-		out.next = l.req.link(base, l.place.page+l.step(), param, out.token)
+		out.next = l.req.pageURI(base, l.place.page+l.step(), param, out.token)
 	}
 	if l.place.page > 0 {
-		out.previous = l.req.link(base, max(0, l.place.page-l.step()), param, l.place.form.Before+l.rows[0].Record.ID+l.place.form.Tail)
+		out.previous = l.req.pageURI(base, max(0, l.place.page-l.step()), param, l.place.form.Before+l.rows[0].Record.ID+l.place.form.Tail)
 	}
 	return out
 }
@@ -187,9 +187,9 @@ func (l *List) step() int64 {
 	return 1
 }
 
-// base returns the part that the URIs of all pages have in common: the path, the filters with the values of the
+// baseURI returns the part that the URIs of all pages have in common: the path, the filters with the values of the
 // request in the spec's order, and the page size.
-func (l *List) base() string {
+func (l *List) baseURI() string {
 	q := make(understudy.Query, 0, len(l.req.target.Query)+1)
 	for _, f := range l.req.target.List.Filters {
 		if p, there := l.req.param(f.Name); there {
@@ -206,8 +206,8 @@ func (l *List) base() string {
 	return string(base)
 }
 
-// link returns the URI of a page with its number, its token, and the parameters that belong to Understudy.
-func (l *listRequest) link(base string, page int64, param, token string) string {
+// pageURI returns the URI of a page with its number, its token, and the parameters that belong to Understudy.
+func (l *listRequest) pageURI(base string, page int64, param, token string) string {
 	q := make(understudy.Query, 0, 2+len(l.target.OwnParams))
 	if l.paging.Page != "" && !l.paging.IsOnePage() {
 		q = append(q, understudy.Param{Name: l.paging.Page, Value: strconv.FormatInt(page+int64(l.paging.First), 10)})

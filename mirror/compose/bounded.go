@@ -54,7 +54,7 @@ func (w *Bounded) Seek(ctx context.Context, q query.RecordQuery, yield func(quer
 			case left > 0:
 				left--
 			}
-			ended = !w.passOn(f, yield)
+			ended = !w.passAllowed(f, yield)
 			return !ended
 		})
 		if err != nil || ended || left == 0 || !skipped {
@@ -64,8 +64,8 @@ func (w *Bounded) Seek(ctx context.Context, q query.RecordQuery, yield func(quer
 	}
 }
 
-// passOn calls yield with a record if the list may show it. It returns false if no more records are needed.
-func (w *Bounded) passOn(f query.Hit, yield func(query.Hit) bool) bool {
+// passAllowed calls yield with a record if the list may show it. It returns false if no more records are needed.
+func (w *Bounded) passAllowed(f query.Hit, yield func(query.Hit) bool) bool {
 	k := w.Kind
 	if w.ForgottenBefore != 0 || w.CoveredFrom != 0 {
 		at := f.Clock

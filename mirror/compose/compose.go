@@ -51,7 +51,7 @@ type List struct {
 	req   listRequest
 	place position
 	tests []query.Condition
-	match *query.Matcher // the compiled form of tests
+	match *query.Matcher // the conditions for records of the list in compiled form
 	seek  query.RecordQuery
 
 	isEmpty   bool // whether the list is empty, because upstream shows nothing here or no record can match

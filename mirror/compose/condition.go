@@ -27,7 +27,7 @@ func (l *List) matchRecord(f query.Hit) bool {
 	if only := l.req.localFilter(); only != nil && !only(f.Record) {
 		return false
 	}
-	if !l.match.MatchObject(f.Record.Body, wholeObject(f.Record.Body)) {
+	if !l.match.MatchObject(f.Record.Body, objectSpan(f.Record.Body)) {
 		return false
 	}
 	if k := l.req.target.Kind; k.Root != "" && l.seek.Parent != "" {
@@ -39,14 +39,14 @@ func (l *List) matchRecord(f query.Hit) bool {
 	return true
 }
 
-// wholeObject returns the span of the JSON object that a body consists of.
-func wholeObject(body []byte) jsonspan.Value {
+// objectSpan returns the span of the JSON object that a body consists of.
+func objectSpan(body []byte) jsonspan.Value {
 	return jsonspan.Value{Kind: jsonspan.Object, End: len(body)}
 }
 
 // find returns the value of one field in a body.
 func find(k *spec.Kind, body []byte, name string) query.Value {
-	return query.Find(body, wholeObject(body), fieldOf(k, name))
+	return query.Find(body, objectSpan(body), fieldOf(k, name))
 }
 
 // equalTest returns the test that a field has one text as its value.

@@ -33,7 +33,7 @@ func (l *List) addFilter(f *spec.Filter) error {
 		return nil
 	}
 	if f.Op == "widen" {
-		return l.req.refuseWiden(f, p.Value)
+		return l.req.refuseWidening(f, p.Value)
 	}
 	if l.req.options.Local != nil && l.req.options.Local.Conditions[f.Name].Test != nil {
 		l.addLocalEqual(f, l.req.options.Local.Conditions[f.Name])
@@ -82,7 +82,7 @@ func (l *List) addEqualFilter(f *spec.Filter, value string) error {
 		value = strconv.FormatBool(asked)
 	}
 	if f.ListMatch != "" {
-		l.addManyFilter(f, strings.Split(value, ","))
+		l.addValuesFilter(f, strings.Split(value, ","))
 		return nil
 	}
 	if f.FoldCase {
@@ -97,8 +97,8 @@ func (l *List) addEqualFilter(f *spec.Filter, value string) error {
 	return nil
 }
 
-// addManyFilter adds a filter with several values, of which a record must have one or all.
-func (l *List) addManyFilter(f *spec.Filter, values []string) {
+// addValuesFilter adds a filter with several values, of which a record must have one or all.
+func (l *List) addValuesFilter(f *spec.Filter, values []string) {
 	if f.ListMatch == "one" && l.req.target.Kind.Field(f.Field) != nil && !strings.Contains(f.Field, ".") &&
 		!l.req.isScanned(f.Field) && !f.FoldCase {
 		l.seek.Predicates = append(l.seek.Predicates, query.Predicate{Field: f.Field, Any: values})
@@ -120,9 +120,9 @@ func parseBool(value string) (is, ok bool) {
 	return is, is || strings.EqualFold(value, "false")
 }
 
-// refuseWiden returns an error for a filter value that makes upstream show additional records. Such records are not
+// refuseWidening returns an error for a filter value that makes upstream show additional records. Such records are not
 // in other lists, so they are not stored.
-func (l *listRequest) refuseWiden(f *spec.Filter, value string) error {
+func (l *listRequest) refuseWidening(f *spec.Filter, value string) error {
 	asked, ok := parseBool(value)
 	switch {
 	case !ok:
@@ -166,7 +166,7 @@ func (l *List) addTimeFilter(f *spec.Filter, value string) error {
 			return l.req.refuse("retention")
 		}
 	}
-	l.addTimeRange(f.Field, edges(f, asked))
+	l.addTimeRange(f.Field, timeEdges(f, asked))
 	return nil
 }
 
@@ -229,8 +229,8 @@ func (l *listRequest) readClock(f *spec.Filter) (int64, error) {
 	return l.options.Now().Unix(), nil
 }
 
-// edges returns the first and the last second that a filter for a time accepts.
-func edges(f *spec.Filter, asked span) (e [2]int64) {
+// timeEdges returns the first and the last second that a filter for a time accepts.
+func timeEdges(f *spec.Filter, asked span) (e [2]int64) {
 	first, last := int64(math.MinInt64), int64(math.MaxInt64)
 	switch {
 	case f.Op == "day":

@@ -78,9 +78,9 @@ func (l *List) header() (q understudy.Query) {
 	if !l.req.hasLastLink() {
 		return q
 	}
-	base, last := l.base(), max(0, (total-1)/l.place.size)
+	base, last := l.baseURI(), max(0, (total-1)/l.place.size)
 	add := func(relation string, page int64) {
-		q = append(q, understudy.Param{Name: paging.RelationField(relation), Value: l.req.link(base, page, "", "")})
+		q = append(q, understudy.Param{Name: paging.RelationField(relation), Value: l.req.pageURI(base, page, "", "")})
 	}
 	if l.place.page > 0 {
 		before := l.place.page - 1

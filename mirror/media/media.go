@@ -81,8 +81,8 @@ type Options struct {
 	// deleting it (spec.Retention).
 	IsPruned func(context.Context, *spec.Target) bool
 	Ages     Ages
-	Now      func() time.Time // the clock; nil means time.Now
-	Logger   *slog.Logger     // nil means no log
+	Now      func() time.Time // the function that returns the time; nil means time.Now
+	Logger   *slog.Logger     // the log; nil means that nothing is logged
 }
 
 // Cache answers requests for audio and images. It is safe for concurrent use.

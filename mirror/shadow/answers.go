@@ -17,7 +17,7 @@ type Answers string
 // The values of Answers. With Auto, a list is requested from upstream until SamplesNeeded comparisons in a row found
 // no difference. It is then composed from records, until a comparison finds a difference.
 const (
-	Auto     Answers = "auto" // the default; the empty value means the same
+	Auto     Answers = "auto" // the default; an empty Answers means the same
 	Upstream Answers = "upstream"
 	Records  Answers = "records"
 )

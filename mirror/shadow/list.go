@@ -87,7 +87,7 @@ const defaultChecks = 6
 // checks limits the requests to upstream that are sent only to compare lists.
 type checks struct {
 	mu       sync.Mutex
-	interval time.Duration // the minimum time between two such requests
+	interval time.Duration // the minimum time between two requests that are sent only to compare lists
 	next     time.Time
 }
 

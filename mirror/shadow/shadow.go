@@ -24,8 +24,8 @@ import (
 const (
 	maxSamples   = 64              // the maximum number of samples that wait for their comparison; further samples are dropped
 	maxBytes     = 4 << 20         // the maximum size in bytes of the waiting samples, not counting the newest
-	saveInterval = 5 * time.Second // how often the agreement is stored
-	saveTime     = 5 * time.Second // how long the agreement may take to be stored at the end
+	saveInterval = 5 * time.Second // the time after which the results of the comparisons are stored
+	saveTime     = 5 * time.Second // how long the results of the comparisons may take to be stored at the end
 )
 
 // Sample is a page from upstream that is compared with the page composed from records.
@@ -44,7 +44,7 @@ type Options struct {
 	// It returns at once.
 	Recheck func(s Sample, composed *understudy.Page, gone []string)
 
-	KV     understudy.KV // stores the agreement; nil if it is not stored
+	KV     understudy.KV // stores how often lists agreed; nil if that is not stored
 	Now    func() time.Time
 	Logger *slog.Logger
 }

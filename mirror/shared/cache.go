@@ -71,8 +71,8 @@ type Options struct {
 	Pages   Pages
 	Flights Flights
 	MaxBody int64            // the maximum size in bytes of a stored body; 0 means 8 MiB
-	Now     func() time.Time // the clock; nil means time.Now
-	Logger  *slog.Logger     // nil means no log
+	Now     func() time.Time // the function that returns the time; nil means time.Now
+	Logger  *slog.Logger     // the log; nil means that nothing is logged
 }
 
 // Cache is a shared HTTP cache. It is safe for concurrent use.
@@ -151,7 +151,7 @@ func (c *Cache) Answer(ctx context.Context, x request.Exchange) (*request.Exchan
 	case isMisleading(x.Target, x.Header):
 		return c.exchangeUnstored(ctx, r, x, "bypass")
 	}
-	if err := c.look(ctx, r); err != nil {
+	if err := c.lookUp(ctx, r); err != nil {
 		return nil, err
 	}
 	if r.decision.Answer && !r.q.IsForOrigin() {

@@ -47,7 +47,7 @@ func (c *Cache) canAnswer(ctx context.Context, r *reading, p *understudy.Page) b
 		return false
 	}
 	now := reading{exchange: r.exchange, q: r.q}
-	err := c.look(ctx, &now)
+	err := c.lookUp(ctx, &now)
 	return err == nil && now.decision.Answer && now.stored.page.Key == p.Key && now.stored.page.At.Equal(p.At)
 }
 
@@ -79,8 +79,8 @@ func (c *Cache) refresh(r *reading) {
 	c.flights.FetchInBackground(r.flight(), c.fetch(&again, nil))
 }
 
-// oneRequest is the reason why a response that is only for one request is not stored.
-const oneRequest = "it is for one request"
+// reasonOneRequest is the reason why a response that is only for one request is not stored.
+const reasonOneRequest = "it is for one request"
 
 // fetch returns the function that sends the request to upstream and stores the response. A response that may not be
 // stored is passed to h, or if h is nil, is dropped. The returned page is then only for the flight itself. If the
@@ -88,7 +88,7 @@ const oneRequest = "it is for one request"
 func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 	return func(flight context.Context) (*understudy.Page, error) {
 		now := reading{exchange: r.exchange, q: r.q}
-		if err := c.look(flight, &now); err != nil {
+		if err := c.lookUp(flight, &now); err != nil {
 			return nil, err
 		}
 		if now.decision.Answer && !now.decision.Refresh {
@@ -124,7 +124,7 @@ func (c *Cache) fetch(r *reading, h *handoff) Fetch {
 			defer cancel()
 		}
 		left := *got.Response.Page
-		left.NotStored = oneRequest
+		left.NotStored = reasonOneRequest
 		if h == nil || !h.give(got) {
 			_ = got.Close() // the request no longer waits for the response
 		}
@@ -149,14 +149,14 @@ func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (g
 		// a stale response may replace this one (RFC 9111, 4.3.3)
 		keepsOld := r.stored != nil && r.decision.AnswerIfError && isServerError(status)
 		storable = came.CanStore(&r.q) && !keepsOld
-		return storable && !isLong(came.Header)
+		return storable && !hasTooManyLines(came.Header)
 	}
 	if got, err = r.source.Exchange(ctx, x); err != nil {
 		return nil, nil, fmt.Errorf("mirror: fetch %s: %w", x.Target.Key, err)
 	}
 	switch {
 	case came.Status == http.StatusNotModified && held != nil &&
-		(!held.response.IsSelectedBy(&came) || isLong(held.response.Update(&came).Header)):
+		(!held.response.IsSelectedBy(&came) || hasTooManyLines(held.response.Update(&came).Header)):
 		again := *r
 		again.stored, x.Header = nil, httpcache.RemoveConditions(x.Header)
 		return c.exchange(ctx, &again, x)
@@ -164,24 +164,24 @@ func (c *Cache) exchange(ctx context.Context, r *reading, x request.Exchange) (g
 		came = held.response.Update(&came)
 		p = c.newPage(r, &came, held.page.Body, got.Response.Page.Took)
 		if !came.CanStore(&r.q) {
-			p.NotStored = oneRequest
+			p.NotStored = reasonOneRequest
 		}
 	case storable && got.Stream == nil:
 		p = c.newPage(r, &came, got.Response.Page.Body, got.Response.Page.Took)
 	default:
-		if storable && isLong(came.Header) {
+		if storable && hasTooManyLines(came.Header) {
 			got.Response.Detail = fmt.Sprintf("not stored: its header has more than %d lines", understudy.MaxParams)
 		}
 		got.Header = httpcache.EndToEnd(got.Header)
 		return got, nil, nil
 	}
 	r.privateFields = came.PrivateFields()
-	c.keep(r, p, written)
+	c.storePage(r, p, written)
 	return nil, p, nil
 }
 
-// isLong reports whether a header has more lines than the store accepts.
-func isLong(h http.Header) bool {
+// hasTooManyLines reports whether a header has more lines than the store accepts.
+func hasTooManyLines(h http.Header) bool {
 	lines := 0
 	for _, values := range h {
 		lines += len(values)

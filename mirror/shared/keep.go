@@ -68,8 +68,8 @@ func variantKey(base understudy.Key, fields []string, h http.Header) understudy.
 	return base
 }
 
-// look finds the stored response for a request and decides how it may be used.
-func (c *Cache) look(ctx context.Context, r *reading) error {
+// lookUp finds the stored response for a request and decides how it may be used.
+func (c *Cache) lookUp(ctx context.Context, r *reading) error {
 	err := c.find(ctx, r)
 	if r.stored != nil {
 		r.decision = httpcache.Decide(&r.q, &r.stored.response, c.now())
@@ -174,9 +174,9 @@ func (c *Cache) newPage(r *reading, a *httpcache.Response, body []byte, took tim
 	return p
 }
 
-// keep stores a page, unless a write to its URI has been answered since the request was sent. If the page cannot be
+// storePage stores a page, unless a write to its URI has been answered since the request was sent. If the page cannot be
 // stored, its field NotStored says why.
-func (c *Cache) keep(r *reading, p *understudy.Page, written int) {
+func (c *Cache) storePage(r *reading, p *understudy.Page, written int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {

@@ -50,7 +50,7 @@ func (c *Cache) write(ctx context.Context, r *reading) (*request.ExchangeRespons
 		}
 	}
 	if storable && got.Stream == nil {
-		c.keep(r, c.newPage(r, &came, got.Response.Page.Body, got.Response.Page.Took), written)
+		c.storePage(r, c.newPage(r, &came, got.Response.Page.Body, got.Response.Page.Took), written)
 	}
 	got.Header, got.Response.ForwardReason = httpcache.EndToEnd(got.Header), "method"
 	return got, nil
@@ -101,7 +101,7 @@ func (c *Cache) answerHead(ctx context.Context, r *reading) (*request.ExchangeRe
 		return got, nil // the response to this HEAD says nothing about the stored response
 	}
 	p := c.newPage(r, &now, r.stored.page.Body, got.Response.Page.Took)
-	c.keep(r, p, written)
+	c.storePage(r, p, written)
 	a := c.answerFetched(r, p, false)
 	a.Response.ForwardReason = fwd
 	return a, nil

@@ -2,14 +2,14 @@
 
 package warm
 
-// MinTimes is the smallest factor by which the usual time between two polls is multiplied.
-const MinTimes = 1.0 / 3
+// MinFactor is the smallest factor by which the usual time between two polls is multiplied.
+const MinFactor = 1.0 / 3
 
 const (
-	speedUp    = 0.7 // after a poll that finds something new, the time until the next is multiplied by this
-	slowDown   = 1.5 // after quietPolls polls that find nothing new, the time until the next is multiplied by this
-	maxTimes   = 4.0 // the largest factor by which the usual time between two polls is multiplied; it is for lists that nobody reads
-	quietPolls = 3   // the number of polls in a row that must find nothing new before polls become rarer
+	busyFactor  = 0.7 // after a poll that finds something new, the time until the next is multiplied by this
+	quietFactor = 1.5 // after quietPolls polls that find nothing new, the time until the next is multiplied by this
+	maxFactor   = 4.0 // the largest factor by which the usual time between two polls is multiplied; it is for lists that nobody reads
+	quietPolls  = 3   // the number of polls in a row that must find nothing new before polls become rarer
 )
 
 // Pace says how often a list is polled. It is for one goroutine.
@@ -29,10 +29,10 @@ func (r *Pace) Observe(sum [16]byte) {
 	switch r.sum = sum; {
 	case before == [16]byte{}:
 	case before != sum:
-		r.Factor, r.quiet = max(min(r.Factor, 1)*speedUp, MinTimes), 0
+		r.Factor, r.quiet = max(min(r.Factor, 1)*busyFactor, MinFactor), 0
 	default:
 		if r.quiet++; r.quiet >= quietPolls {
-			r.Factor, r.quiet = min(r.Factor*slowDown, maxTimes), 0
+			r.Factor, r.quiet = min(r.Factor*quietFactor, maxFactor), 0
 		}
 	}
 }

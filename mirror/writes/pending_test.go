@@ -57,16 +57,16 @@ func TestAWriteIsInTheJournalUntilItIsSettled(t *testing.T) {
 		checktest.MustEqual(t, len(j.open), overlapping, "round %d: len(j.open)", round)
 		asked := 0
 		confirm := func(end func()) { asked++; end() }
-		if s.NoteTold("CA1", p[0].Generation, confirm); !s.IsPending("CA1") {
+		if s.NoteStored("CA1", p[0].Generation, confirm); !s.IsPending("CA1") {
 			t.Errorf("round %d: the store was not told yet what the answers show", round)
 		}
 		for range p[0].Versions {
 			s.RemoveShown("CA1", true)
 		}
-		if s.NoteTold("CA1", p[0].Generation-1, confirm); !s.IsPending("CA1") {
+		if s.NoteStored("CA1", p[0].Generation-1, confirm); !s.IsPending("CA1") {
 			t.Errorf("round %d: the store was told of an earlier write alone", round)
 		}
-		s.NoteTold("CA1", p[0].Generation, confirm)
+		s.NoteStored("CA1", p[0].Generation, confirm)
 		checktest.True(t, !s.IsPending("CA1"), `round %d: s.IsPending("CA1") is true`, round)
 		checktest.MustTrue(t, len(j.open) <= 0, "round %d: len(j.open) is %v, want <= 0", round, len(j.open))
 		checktest.Equal(t, s.pendingBytes, 0, "round %d: s.pendingBytes", round)
@@ -76,7 +76,7 @@ func TestAWriteIsInTheJournalUntilItIsSettled(t *testing.T) {
 	w.End(now, "CA4", page)
 	s.RemoveShown("CA4", false) // the store can never keep it
 	asked := 0
-	s.NoteTold("CA4", s.Generation(), func(end func()) {
+	s.NoteStored("CA4", s.Generation(), func(end func()) {
 		if asked++; len(j.open) != 1 {
 			t.Errorf("upstream is not asked yet, in the journal %v", j.open)
 		}
@@ -111,12 +111,12 @@ func TestACreationAnsweredAfterALaterWriteIsLookedUp(t *testing.T) {
 			creation, _ := s.Begin("")
 			other, _ := s.Begin(c.other)
 			other.End(now, c.other, nil)
-			s.NoteTold(c.other, s.Generation(), func(end func()) { end() })
+			s.NoteStored(c.other, s.Generation(), func(end func()) { end() })
 			creation.End(now, "CA1", page)
 			s.RemoveShown("CA1", true)
 			left, named := len(j.open), slices.Contains(j.names[2:], "CA1")
 			asked := 0
-			if s.NoteTold("CA1", s.Generation(), func(end func()) { asked++; end() }); asked != c.asked {
+			if s.NoteStored("CA1", s.Generation(), func(end func()) { asked++; end() }); asked != c.asked {
 				t.Errorf("upstream was asked %d times, want %d", asked, c.asked)
 			}
 			if left != 1+c.asked || named != (c.asked > 0) {

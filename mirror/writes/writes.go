@@ -38,22 +38,22 @@ type Journal interface {
 
 // Set is what is known about writes to the records of one kind. It is safe for concurrent use.
 type Set struct {
-	about   request.Invalidation // the source and the kind of the records; if the kind is empty, its pages are not stored
+	subject request.Invalidation // the source and the kind of the records; if the kind is empty, its pages are not stored
 	journal Journal              // the journal of writes under way; nil if they may be forgotten in a crash
 
 	generation atomic.Int64 // a number that increases with every write, before the write is answered
 	changes    atomic.Int64 // a number that increases whenever pages in memory become outdated
 	purges     atomic.Int64 // the number of purges
 
-	mu             sync.Mutex
-	lastWrites     map[string]int64  // the generation of the last write to each record
-	floor          int64             // the generation of the last write that may have touched any record
-	underWay       map[string]*group // the writes that have not been answered yet, by record
-	lastWrite      time.Time         // the time of the last write
-	unseen         map[string]bool   // the records that were written and that no fetch has shown since
-	unseenOverflow bool              // whether more records were written than unseen can hold
-	pending        map[string]*Pending
-	pendingBytes   int // the size in bytes of all response bodies that wait to be stored
+	mu                  sync.Mutex
+	lastWrites          map[string]int64  // the generation of the last write to each record
+	anyRecordGeneration int64             // the generation of the last write that may have touched any record
+	underWay            map[string]*group // the writes that have not been answered yet, by record
+	lastWrite           time.Time         // the time of the last write
+	unseen              map[string]bool   // the records that were written and that no fetch has shown since
+	unseenOverflow      bool              // whether more records were written than unseen can hold
+	pending             map[string]*Pending
+	pendingBytes        int // the size in bytes of all response bodies that wait to be stored
 }
 
 // group has the writes to one record that overlap in time.
@@ -74,7 +74,7 @@ type Pending struct {
 // New returns the set for a kind whose stored generation is given. The journal may be nil.
 func New(source, kind string, generation int64, journal Journal) *Set {
 	s := &Set{
-		about: request.Invalidation{Source: source, Kind: kind}, journal: journal, lastWrites: map[string]int64{},
+		subject: request.Invalidation{Source: source, Kind: kind}, journal: journal, lastWrites: map[string]int64{},
 		underWay: map[string]*group{}, unseen: map[string]bool{}, pending: map[string]*Pending{},
 	}
 	s.generation.Store(generation)
@@ -120,7 +120,7 @@ func (s *Set) IsStale(id string, since Moment) bool {
 func (s *Set) IsWritten(id string, since Moment) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(s.floor, s.lastWrites[id]) > since.Generation
+	return max(s.anyRecordGeneration, s.lastWrites[id]) > since.Generation
 }
 
 // Write is a write that is being sent.
@@ -171,7 +171,7 @@ func (w *Write) End(now time.Time, id string, shows *understudy.Page) (kept bool
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.leaveGroup()
-	intents, overtaken := []int64{w.intent}, w.id == "" && max(s.floor, s.lastWrites[id]) > w.began.Generation
+	intents, overtaken := []int64{w.intent}, w.id == "" && max(s.anyRecordGeneration, s.lastWrites[id]) > w.began.Generation
 	if overtaken && id != "" { // after a crash, upstream must be asked for the record; the write's own journal entry does not have its id
 		named, err := s.beginIntent(id)
 		if intents = append(intents, named); err != nil {
@@ -193,12 +193,12 @@ func (s *Set) Restore(now time.Time, id string, intent int64) {
 func (s *Set) add(id string, shows *understudy.Page, overlapped bool, intents ...int64) (kept bool) {
 	n := s.generation.Add(1)
 	if id == "" || len(s.lastWrites) >= maxLastWrites {
-		s.floor = n
+		s.anyRecordGeneration = n
 		clear(s.lastWrites)
 	} else {
 		s.lastWrites[id] = n
 	}
-	if s.about.Kind == "" {
+	if s.subject.Kind == "" {
 		return false
 	}
 	p := s.pending[id]
@@ -216,10 +216,10 @@ func (s *Set) add(id string, shows *understudy.Page, overlapped bool, intents ..
 }
 
 func (s *Set) beginIntent(id string) (intent int64, err error) {
-	if s.journal == nil || s.about.Kind == "" {
+	if s.journal == nil || s.subject.Kind == "" {
 		return 0, nil
 	}
-	return s.journal.Begin(request.Invalidation{Source: s.about.Source, Kind: s.about.Kind, ID: id})
+	return s.journal.Begin(request.Invalidation{Source: s.subject.Source, Kind: s.subject.Kind, ID: id})
 }
 
 func (s *Set) endIntents(intents ...int64) {
@@ -267,10 +267,10 @@ func (s *Set) RemoveShown(id string, kept bool) {
 	p.Versions = p.Versions[1:]
 }
 
-// NoteTold notes that the store knows of the writes to a record up to a generation. The record then has no pending
-// writes, unless there were more in the meantime. If upstream must be asked for the record, NoteTold calls confirm
+// NoteStored notes that the store knows of the writes to a record up to a generation. The record then has no pending
+// writes, unless there were more in the meantime. If upstream must be asked for the record, NoteStored calls confirm
 // with a function that ends these writes after upstream has answered.
-func (s *Set) NoteTold(id string, generation int64, confirm func(end func())) {
+func (s *Set) NoteStored(id string, generation int64, confirm func(end func())) {
 	s.mu.Lock()
 	p := s.pending[id]
 	if p == nil || p.Generation != generation || len(p.Versions) > 0 {
@@ -293,7 +293,7 @@ func (s *Set) AdvanceTo(generation int64) {
 	defer s.mu.Unlock()
 	if s.generation.Load() < generation {
 		s.generation.Store(generation)
-		s.floor = generation
+		s.anyRecordGeneration = generation
 	}
 }
 

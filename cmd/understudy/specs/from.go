@@ -147,7 +147,7 @@ func drawSpec(ctx context.Context, what, paths []string, as Caller) (*infer.Draf
 	case err != nil:
 		return nil, err
 	case first.Status != http.StatusOK:
-		return nil, fmt.Errorf("%s: status %d%s", understudy.Clip(what[0]), first.Status, as.hint(first))
+		return nil, fmt.Errorf("%s: status %d%s", understudy.Clip(what[0]), first.Status, as.refusalHint(first))
 	case isPage(first):
 		return nil, fmt.Errorf("%s: it is a page for people, in HTML: give the address of the document itself, or of a list of the API",
 			understudy.Clip(what[0]))
@@ -183,8 +183,8 @@ func (c Caller) readDocument(ctx context.Context, address string, first *infer.A
 	})
 }
 
-// hint returns advice about a request that the API refused, or "".
-func (c Caller) hint(a *infer.Answer) string {
+// refusalHint returns advice about a request that the API refused, or "".
+func (c Caller) refusalHint(a *infer.Answer) string {
 	switch {
 	case a.Status == http.StatusUnauthorized && c.Secret.IsEmpty():
 		return ": it wants a credential; give --secret, and --user or --auth where it is no bearer token"

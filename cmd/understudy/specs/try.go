@@ -109,7 +109,7 @@ func (s *summary) add(r *result) {
 	if len(r.faults) > 0 {
 		s.Wrong++
 	}
-	r.judge()
+	r.setResult()
 	s.Lists = append(s.Lists, r)
 }
 
@@ -179,7 +179,7 @@ type result struct {
 	Rows   string `json:"rows"`
 	Clock  string `json:"clock"`
 	Record string `json:"record"`
-	Result string `json:"result"` // the result in one or two words
+	Result string `json:"result"` // the result for the list in one or two words
 	Remark string `json:"remark,omitempty"`
 
 	faults    []string
@@ -187,8 +187,8 @@ type result struct {
 	isRefused bool // whether the API refused the request
 }
 
-// judge sets the field Result. If the list differs from the spec, its remark becomes the list of differences.
-func (r *result) judge() {
+// setResult sets the field Result. If the list differs from the spec, its remark becomes the list of differences.
+func (r *result) setResult() {
 	r.Result = "ok"
 	switch {
 	case len(r.faults) > 0:

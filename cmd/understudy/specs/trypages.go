@@ -25,7 +25,7 @@ func (t *trial) fetchSecond(
 		return nil
 	}
 	if !first.Next.IsZero() {
-		second, err := t.follow(ctx, first)
+		second, err := t.fetchNext(ctx, first)
 		if err != nil {
 			r.addFault("the second page: %s", err)
 			return nil
@@ -114,7 +114,7 @@ func countArrivals(again func() (*understudy.Page, error), before *understudy.Pa
 func (t *trial) compareHalves(
 	ctx context.Context, r *result, k *spec.Kind, whole, less *understudy.Page, again func() (*understudy.Page, error),
 ) {
-	rest, err := t.follow(ctx, less)
+	rest, err := t.fetchNext(ctx, less)
 	if err != nil {
 		r.addFault("the second page: %s", err)
 		return
@@ -133,8 +133,8 @@ func (t *trial) compareHalves(
 	}
 }
 
-// follow fetches the page after p.
-func (t *trial) follow(ctx context.Context, p *understudy.Page) (*understudy.Page, error) {
+// fetchNext fetches the page after p.
+func (t *trial) fetchNext(ctx context.Context, p *understudy.Page) (*understudy.Page, error) {
 	target, err := t.spec.ResolveLink(p.Next.Source, p.Next.URI)
 	if err != nil {
 		return nil, err

@@ -16,22 +16,22 @@ import (
 // The control sequences that begin and end bold text.
 const Bold, Plain = "\x1b[1m", "\x1b[0m"
 
-// maxBeside is how many columns of a long query are shown on each side of its wrong part.
-const maxBeside = 36
+// maxContextColumns is how many columns of a long query are shown on each side of its wrong part.
+const maxContextColumns = 36
 
 // Underline returns a query, and a second line with carets below its bytes from at to end. Of a long query it shows
 // only the part around these bytes.
 func Underline(query string, at, end int) string {
 	before, under, after := flattenSpaces(query[:at]), flattenSpaces(query[at:end]), flattenSpaces(query[end:])
-	if over := Columns(before) - maxBeside; over > 0 {
+	if over := Columns(before) - maxContextColumns; over > 0 {
 		for over >= 0 {
 			r, n := utf8.DecodeRuneInString(before)
 			before, over = before[n:], over-runeColumns(r)
 		}
 		before = "…" + before
 	}
-	under = Shorten(under, maxBeside)
-	return "  " + before + under + Shorten(after, maxBeside) + "\n  " + strings.Repeat(" ", Columns(before)) +
+	under = Shorten(under, maxContextColumns)
+	return "  " + before + under + Shorten(after, maxContextColumns) + "\n  " + strings.Repeat(" ", Columns(before)) +
 		strings.Repeat("^", max(Columns(under), 1))
 }
 

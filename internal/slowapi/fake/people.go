@@ -12,7 +12,7 @@ type country struct {
 	Code  string
 	Areas []string
 	Size  int
-	Share int   // how many of a thousand people live there
+	Share int   // how many of a thousand simulated people live in the country
 	Cents int64 // the price of a minute of a call or a segment of a message, in hundred-thousandths of a dollar
 }
 

@@ -72,7 +72,7 @@ func (a *API) answer(r *http.Request, body []byte, unread int, baseURL string) f
 	}
 	q := a.routes.Request(r, body, baseURL)
 	if q == nil || q.Route.Handlers[q.Method] == nil {
-		return a.refusal(http.StatusNotFound) // GitHub answers 404 if the method is wrong, too
+		return a.refusal(http.StatusNotFound) // GitHub also answers 404 if the path exists but not with this method
 	}
 	answer := a.world.Run(q, q.Route.Handlers[q.Method])
 	if q.Method == http.MethodGet && answer.Status == http.StatusOK {

@@ -24,15 +24,15 @@ type limits struct {
 	now          func() time.Time
 	core, search window
 	secondStart  time.Time // when the second began in which the secondary limit now counts
-	secondCount  int       // the number of requests in that second
+	secondCount  int       // the number of requests in the current second of the secondary limit
 	blockedUntil time.Time // the secondary limit refuses all requests until this time
 }
 
 // bounds are the limits that POST /-/limits sets.
 type bounds struct {
 	Limit      int `json:"limit"`       // the number of requests in a window; searches do not count
-	Seconds    int `json:"seconds"`     // the length of the window in seconds
-	Searches   int `json:"searches"`    // the number of searches in a minute
+	Seconds    int `json:"seconds"`     // the length in seconds of the window for the primary limit
+	Searches   int `json:"searches"`    // the number of searches that are permitted in a minute
 	Burst      int `json:"burst"`       // the secondary limit, in requests a second; 0 means that there is none
 	RetryAfter int `json:"retry_after"` // how long the secondary limit refuses requests, in seconds
 }

@@ -217,7 +217,7 @@ func conditionNear(x *world.Request, lat, long float64) (world.Condition, *forma
 	reach, r := readDistance(x)
 	return world.NewCondition(func(r *world.Row) bool {
 		atLat, there := r.Value("latitude").(float64)
-		return there && miles(lat, long, atLat, r.Value("longitude").(float64)) <= reach
+		return there && distanceInMiles(lat, long, atLat, r.Value("longitude").(float64)) <= reach
 	}), r
 }
 
@@ -253,7 +253,7 @@ type numberCountry struct {
 type offer struct {
 	Path   string   // the last part of the path of the list, such as Local
 	Fronts []string // the digits with which numbers begin after the calling code
-	Size   int      // the number of digits after Fronts
+	Size   int      // the number of digits after the prefix of a number
 }
 
 //go:embed countries.json
@@ -294,8 +294,8 @@ func placeOf(number string) table.Values {
 	return nil
 }
 
-// miles returns the distance between two points in miles, along a great circle.
-func miles(lat1, long1, lat2, long2 float64) float64 {
+// distanceInMiles returns the distance between two points in miles, along a great circle.
+func distanceInMiles(lat1, long1, lat2, long2 float64) float64 {
 	const earth, degree = 3958.8, math.Pi / 180
 	across := math.Sin((lat2 - lat1) / 2 * degree)
 	along := math.Sin((long2 - long1) / 2 * degree)

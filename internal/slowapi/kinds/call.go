@@ -63,7 +63,7 @@ func callRole(seed uint64, i int64) int {
 // outcomes are the possible sequences of statuses of a record, with their probabilities.
 type outcomes []struct {
 	Below int      // the sequence is chosen if a random number is below this and not below the limits before
-	Plan  []string // the statuses in their order
+	Plan  []string // the statuses of the record in their order
 }
 
 // pick returns the sequence of statuses for a random number.
@@ -82,8 +82,8 @@ var rawLives []byte
 // lifecycles are the possible sequences of statuses of calls and messages. An inbound call begins with ringing, and
 // any other call with queued. 3 % of all calls never start.
 var lifecycles = format.DecodeEmbedded[*struct {
-	InboundCalls, OutboundCalls      outcomes // for random numbers below 10,000
-	Received, WhatsApp, ByAPI, Sent  outcomes // for random numbers below 1000
+	InboundCalls, OutboundCalls      outcomes // the outcomes are chosen by random numbers below 10,000
+	Received, WhatsApp, ByAPI, Sent  outcomes // the outcomes are chosen by random numbers below 1000
 	Scheduled, ForService, Delivered []string
 }](rawLives)
 
@@ -127,7 +127,7 @@ func callLifecycle(s *world.Sequence, i int64) world.Progress {
 	}
 	ring, wait, bill := int64(2+d.IntBelow(24)), int64(1+d.IntBelow(3)), int64(5+d.IntBelow(55))
 	dwell := stateDurations(plan, bill, stateDuration{"queued", wait}, stateDuration{"ringing", ring}, stateDuration{"in-progress", talk})
-	return world.Progress{Plan: plan, Dwell: dwell, Rest: d}
+	return world.Progress{Plan: plan, SecondsPerStep: dwell, Random: d}
 }
 
 // readCall returns a call. If a write created the call, its parties come from the write, otherwise from the seed.
@@ -144,7 +144,7 @@ func readCall(w *world.World, s *world.Sequence, i int64) (c call) {
 		}
 		return c
 	}
-	d := &c.progress.Rest
+	d := &c.progress.Random
 	c.own = int64(d.IntBelow(world.OwnNumbers))
 	us, them := fake.Party{Own: true, Index: c.own}, fake.PickPerson(d, w.People)
 	odd, which := d.IntBelow(200), d.Next()
@@ -263,7 +263,7 @@ func generateCall(w *world.World, s *world.Sequence, i int64) table.Values {
 	c := readCall(w, s, i)
 	start, end := callTimes(&c.progress)
 	from, to := c.from.Name(w.Seed), c.to.Name(w.Seed)
-	d, price := c.progress.Rest, ""
+	d, price := c.progress.Random, ""
 	if text, set := s.WrittenValue(i, world.EditedPrice); set {
 		price = text
 	} else if c.progress.IsPriced() {

@@ -35,7 +35,7 @@ var conferencePlan = []string{"init", "in-progress", "completed"}
 func conferenceLifecycle(s *world.Sequence, i int64) world.Progress {
 	d := s.Random(i)
 	dwell := [8]int64{int64(5 + d.IntBelow(25)), int64(60 + min(d.IntBelow(2900), d.IntBelow(2900)))}
-	return world.Progress{Plan: conferencePlan, Dwell: dwell}
+	return world.Progress{Plan: conferencePlan, SecondsPerStep: dwell}
 }
 
 var rooms = [...]string{
@@ -101,7 +101,7 @@ func updateConference(_ *world.World, s *world.Sequence, i int64, form url.Value
 var Participants = &world.Kind{
 	Name: "participants", Prefix: "CP", Tag: 'P', // its SID occurs only in page tokens
 	Generate: generateParticipant, Shape: "participant",
-	Owner: Conferences, SlotsPerOwner: seats, IsUsed: isSeatTaken,
+	Owner: Conferences, SlotsPerOwner: seatsPerConference, IsUsed: isSeatTaken,
 	Find: findParticipant,
 	Filters: []world.Filter{
 		world.BoolFilter("Muted", "muted"), world.BoolFilter("Hold", "hold"), world.BoolFilter("Coaching", "coaching"),
@@ -109,8 +109,8 @@ var Participants = &world.Kind{
 	Writes: world.Writes{Update: updateParticipant, CanDelete: true},
 }
 
-// seats is the number of indexes for participants that each conference has.
-const seats = 8
+// seatsPerConference is the number of indexes for participants that each conference has.
+const seatsPerConference = 8
 
 // participantFields are the fields of the form for a participant that are true or false, each with the name of its value.
 var participantFields = [][2]string{{"Muted", "muted"}, {"Hold", "hold"}, {"Coaching", "coaching"}, {"EndConferenceOnExit", "end_on_exit"}}
@@ -147,7 +147,7 @@ func participantCall(s *world.Sequence, conference int64, seat int) int64 {
 // isSeatTaken reports whether a seat has a participant. Seats of a completed conference have none, because Twilio's list is
 // empty then (saintpete/logrole issue 4, and the connector of Airbyte). The quirk participants-kept changes that.
 func isSeatTaken(w *world.World, s *world.Sequence, i int64) bool {
-	rooms, room, seat := s.Siblings[Conferences], i/seats, int(i%seats)
+	rooms, room, seat := s.Siblings[Conferences], i/seatsPerConference, int(i%seatsPerConference)
 	if !rooms.HasRecord(room) || seat >= participantCount(rooms, room) {
 		return false
 	}
@@ -157,7 +157,7 @@ func isSeatTaken(w *world.World, s *world.Sequence, i int64) bool {
 
 // generateParticipant computes the values of the participant in a seat.
 func generateParticipant(w *world.World, s *world.Sequence, i int64) table.Values {
-	calls, rooms, room, seat := s.Siblings[Calls], s.Siblings[Conferences], i/seats, int(i%seats)
+	calls, rooms, room, seat := s.Siblings[Calls], s.Siblings[Conferences], i/seatsPerConference, int(i%seatsPerConference)
 	d, p := s.Random(i), rooms.Progress(room)
 	joined := p.Created + int64(seat*(1+d.IntBelow(20)))
 	v := table.Values{
@@ -202,7 +202,7 @@ func findParticipant(w *world.World, s *world.Sequence, room int64, name string)
 	if _, isCall := w.Find(s.Siblings[Calls], name); isCall {
 		by = "call"
 	}
-	for i := room * seats; i < (room+1)*seats; i++ {
+	for i := room * seatsPerConference; i < (room+1)*seatsPerConference; i++ {
 		if s.HasRecord(i) && generateParticipant(w, s, i)[by] == name {
 			return i, true
 		}
@@ -235,5 +235,5 @@ func updateParticipant(w *world.World, s *world.Sequence, _ int64, form url.Valu
 
 // ParticipantsOf returns the condition for the participants of a conference.
 func ParticipantsOf(_ *world.World, _ *world.Sequence, room int64) world.Condition {
-	return world.Condition{Lo: room * seats, Hi: (room+1)*seats - 1}
+	return world.Condition{Lo: room * seatsPerConference, Hi: (room+1)*seatsPerConference - 1}
 }

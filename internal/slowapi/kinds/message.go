@@ -91,7 +91,7 @@ func messageLifecycle(s *world.Sequence, i int64) world.Progress {
 	short, hop, bill := int64(1+d.IntBelow(2)), int64(1+d.IntBelow(9)), int64(5+d.IntBelow(55))
 	dwell := stateDurations(plan, bill, []stateDuration{{"queued", short}, {"sending", short}, {"accepted", short}, {"receiving", short},
 		{"sent", hop}, {"scheduled", 900}}...)
-	return world.Progress{Plan: plan, Dwell: dwell, Rest: d}
+	return world.Progress{Plan: plan, SecondsPerStep: dwell, Random: d}
 }
 
 // readMessage returns a message. If a write created the message, its parties come from the write, otherwise from the seed.
@@ -102,7 +102,7 @@ func readMessage(w *world.World, s *world.Sequence, i int64) (m message) {
 		m.to, m.from = fake.Party{Given: true, Text: form["To"]}, fake.Party{Given: true, Text: form["From"]}
 		return m
 	}
-	first, d := s.Random(i), &m.progress.Rest
+	first, d := s.Random(i), &m.progress.Random
 	m.choosePlan(&first)
 	us, them := fake.Party{Own: true, Index: int64(d.IntBelow(world.OwnNumbers))}, fake.PickPerson(d, w.People)
 	odd := d.IntBelow(200)
@@ -110,11 +110,11 @@ func readMessage(w *world.World, s *world.Sequence, i int64) (m message) {
 	case m.whatsapp:
 		us.Prefix, them.Prefix = "whatsapp:", "whatsapp:"
 	case odd < 2:
-		us.Text = "72975" // the sender or recipient is a short code
+		us.Text = "72975" // this sender or recipient has a short code
 	case odd < 4 && m.direction == "inbound":
 		them.Text = "40404"
 	case odd < 6 && m.direction != "inbound" && fake.HomeOf(w.Seed, them.Index).Code != "1":
-		us.Text = "ACME" // the sender is a name and not a number
+		us.Text = "ACME" // this sender has a name in place of a number
 	}
 	m.from, m.to = us, them
 	if m.direction == "inbound" {
@@ -149,7 +149,7 @@ func generateMessage(w *world.World, s *world.Sequence, i int64) table.Values {
 		"from": m.from.Name(w.Seed), "to": m.to.Name(w.Seed), "status": m.progress.Status(),
 		"media": strconv.Itoa(media - deletedMediaCount(w, s, i)),
 	}
-	d := m.progress.Rest
+	d := m.progress.Random
 	why := incidents().Failures[d.IntBelow(len(incidents().Failures))]
 	if v["status"] == "failed" || v["status"] == "undelivered" {
 		v["error_code"], v["error_message"] = why.Code, why.Reason

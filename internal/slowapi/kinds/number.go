@@ -26,7 +26,7 @@ var Numbers = settingKind(world.Kind{
 // account's second and third.
 func generateNumber(w *world.World, s *world.Sequence, i int64, fields map[string]string) {
 	number := fake.OwnNumber(w.Seed, i)
-	fields["PhoneNumber"], fields["Type"] = number, sortOf(number)
+	fields["PhoneNumber"], fields["Type"] = number, numberType(number)
 	fields["VoiceUrl"], fields["SmsUrl"] = "https://example.com/voice?line="+number[1:], "https://example.com/sms"
 	if address := map[int64]int64{4: 1, 5: 2}[i]; address != 0 {
 		fields["AddressSid"] = string(w.Cipher.AppendSID(nil, "AD", s.Account, tagAddresses, address))
@@ -53,12 +53,12 @@ func buyNumber(w *world.World, s *world.Sequence, form url.Values) (map[string]s
 	if !format.IsNumber(number) {
 		return nil, format.Refuse(400, 21421, "PhoneNumber is invalid: "+number)
 	}
-	fields["PhoneNumber"], fields["Type"] = number, sortOf(number)
+	fields["PhoneNumber"], fields["Type"] = number, numberType(number)
 	return fields, nil
 }
 
-// sortOf returns the type of a phone number, according to its first digits: local, mobile or toll-free.
-func sortOf(number string) string {
+// numberType returns the type of a phone number, according to its first digits: local, mobile or toll-free.
+func numberType(number string) string {
 	begins := func(front string) bool { return strings.HasPrefix(number, front) }
 	switch {
 	case slices.ContainsFunc([]string{"+1800", "+1833", "+1844", "+1855", "+1866", "+1877", "+1888"}, begins):

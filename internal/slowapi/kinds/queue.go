@@ -31,7 +31,7 @@ func countWaiting(w *world.World, s *world.Sequence, queue int64) (size, waited 
 	for i := range in.Count() {
 		if queueOf(in, i) == queue && in.HasRecord(i) {
 			size++
-			waited += waitOf(w, in, i)
+			waited += waitingSeconds(w, in, i)
 		}
 	}
 	return size, waited
@@ -58,8 +58,8 @@ func queueOf(s *world.Sequence, i int64) int64 {
 	return int64(min(d.IntBelow(5)/2, len(allRules()["queues"].First)-2))
 }
 
-// waitOf returns the waiting time of a member in seconds.
-func waitOf(w *world.World, s *world.Sequence, i int64) int64 {
+// waitingSeconds returns the waiting time of a member in seconds.
+func waitingSeconds(w *world.World, s *world.Sequence, i int64) int64 {
 	return max(w.Now().Unix()-w.Sequences[s.Account][Calls].CreationTime(memberCall(w, i)), 0)
 }
 
@@ -73,7 +73,7 @@ func generateMember(w *world.World, s *world.Sequence, i int64) table.Values {
 	}
 	return table.Values{
 		"call": w.SID(calls, memberCall(w, i)), "queue": string(w.Cipher.AppendSID(nil, "QU", s.Account, tagQueues, queue)),
-		"enqueued": calls.CreationTime(memberCall(w, i)), "position": position, "wait_time": waitOf(w, s, i),
+		"enqueued": calls.CreationTime(memberCall(w, i)), "position": position, "wait_time": waitingSeconds(w, s, i),
 	}
 }
 

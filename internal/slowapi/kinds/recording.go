@@ -43,15 +43,15 @@ var (
 func recordingLifecycle(s *world.Sequence, i int64) world.Progress {
 	of := SubjectOf(s, i)
 	d := s.Random(i)
-	length := secondsIn(callLifecycle(s.Siblings[Calls], of.Call), "in-progress")
+	length := secondsInStatus(callLifecycle(s.Siblings[Calls], of.Call), "in-progress")
 	if of.Conference >= 0 {
 		rooms := s.Siblings[Conferences]
-		length = secondsIn(conferenceLifecycle(rooms, of.Conference), "in-progress")
+		length = secondsInStatus(conferenceLifecycle(rooms, of.Conference), "in-progress")
 	}
 	if of.unanswered || d.IntBelow(150) == 0 {
 		return world.Progress{Plan: absentPlan}
 	}
-	return world.Progress{Plan: recordedPlan, Dwell: [8]int64{length, int64(2 + d.IntBelow(20)), int64(5 + d.IntBelow(55))}}
+	return world.Progress{Plan: recordedPlan, SecondsPerStep: [8]int64{length, int64(2 + d.IntBelow(20)), int64(5 + d.IntBelow(55))}}
 }
 
 // generateRecording computes the values of a recording. Twilio's documentation has three shapes: for all recordings,
@@ -178,9 +178,9 @@ func transcriptionLifecycle(s *world.Sequence, i int64) world.Progress {
 	d := s.Random(i)
 	dwell := [8]int64{int64(10 + d.IntBelow(80)), int64(5 + d.IntBelow(55))}
 	if d.IntBelow(12) == 0 {
-		return world.Progress{Plan: failedPlan, Dwell: dwell}
+		return world.Progress{Plan: failedPlan, SecondsPerStep: dwell}
 	}
-	return world.Progress{Plan: transcribedPlan, Dwell: dwell}
+	return world.Progress{Plan: transcribedPlan, SecondsPerStep: dwell}
 }
 
 // generateTranscription computes the values of a transcription. Other than that of a recording, its price is a JSON number.

@@ -159,7 +159,7 @@ func transcribedRecording(s *world.Sequence, transcription int64) int64 {
 func transcriptionTime(s *world.Sequence, transcription int64) int64 {
 	all := s.Siblings[Recordings]
 	i := transcribedRecording(s, transcription)
-	at, until := all.CreationTime(i)+recordingLifecycle(all, i).Dwell[0], all.Newest
+	at, until := all.CreationTime(i)+recordingLifecycle(all, i).SecondsPerStep[0], all.Newest
 	if next := (transcription + 1) * perTranscription; next < all.SeededCount {
 		until = all.CreationTime(next)
 	}
@@ -175,11 +175,11 @@ func TranscriptionsOf(_ *world.World, s *world.Sequence, recording int64) world.
 	return world.Condition{Lo: i, Hi: i}
 }
 
-// secondsIn returns how many seconds a record stays in a status. It returns 0 if the record never has the status.
-func secondsIn(l world.Progress, status string) int64 {
+// secondsInStatus returns how many seconds a record stays in a status. It returns 0 if the record never has the status.
+func secondsInStatus(l world.Progress, status string) int64 {
 	step := slices.Index(l.Plan, status)
 	if step < 0 {
 		return 0
 	}
-	return l.Dwell[step]
+	return l.SecondsPerStep[step]
 }

@@ -32,9 +32,9 @@ var UsageLists = map[string]struct {
 	"Today": {"day", false, 0}, "Yesterday": {"day", false, 1}, "ThisMonth": {"month", false, 0}, "LastMonth": {"month", false, 1},
 }
 
-// beginning returns when the day, month or year begins that contains a time in Unix seconds. later is a number of
+// periodStart returns when the day, month or year begins that contains a time in Unix seconds. later is a number of
 // days, months or years to add.
-func beginning(unit string, t int64, later int) int64 {
+func periodStart(unit string, t int64, later int) int64 {
 	year, month, day := time.Unix(t, 0).UTC().Date()
 	switch unit {
 	case "year":
@@ -50,7 +50,7 @@ func beginning(unit string, t int64, later int) int64 {
 // usageDate parses a date, or a number of days relative to today, such as -30days or +1day.
 func usageDate(value string, today int64) (int64, bool) {
 	if d, ok := format.ParseDate(value); ok {
-		return beginning("day", d.From, 0), true
+		return periodStart("day", d.From, 0), true
 	}
 	number, offset := strings.CutSuffix(strings.TrimSuffix(value, "s"), "day")
 	// If the client did not encode the plus sign, it was decoded as a space.
@@ -67,7 +67,7 @@ func usageDate(value string, today int64) (int64, bool) {
 func usageTimes(q format.Query, name string, life format.Span) (all []format.Span, _ *format.Answer) {
 	of, over, today := UsageLists[name], life, life.Until-day
 	if of.unit != "" && !of.every {
-		over = format.Span{From: beginning(of.unit, today, -of.ago), Until: min(beginning(of.unit, today, 1-of.ago), life.Until)}
+		over = format.Span{From: periodStart(of.unit, today, -of.ago), Until: min(periodStart(of.unit, today, 1-of.ago), life.Until)}
 	}
 	for name, edge := range map[string]func(int64){
 		"StartDate": func(at int64) { over.From = max(over.From, at) },
@@ -87,7 +87,7 @@ func usageTimes(q format.Query, name string, life format.Span) (all []format.Spa
 		return []format.Span{over}, nil
 	}
 	for at := over.From; at < over.Until; at = all[len(all)-1].Until {
-		all = append(all, format.Span{From: at, Until: min(beginning(of.unit, at, 1), over.Until)})
+		all = append(all, format.Span{From: at, Until: min(periodStart(of.unit, at, 1), over.Until)})
 	}
 	slices.Reverse(all)
 	return all, nil
@@ -112,7 +112,7 @@ func Usage(r *world.Request, name string) format.Answer {
 		}
 	}
 	created := w.AccountSequence.CreationTime(int64(r.Account))
-	life := format.Span{From: beginning("day", created, 0), Until: beginning("day", w.Now().Unix(), 1)}
+	life := format.Span{From: periodStart("day", created, 0), Until: periodStart("day", w.Now().Unix(), 1)}
 	times, refused := usageTimes(q, name, life)
 	if refused != nil {
 		return *refused
@@ -148,7 +148,7 @@ func usageValues(w *world.World, c *category, in []int, over format.Span) table.
 // category is a category of usage. If it has parts, it is the sum of them. Otherwise it is a share of the records
 // that were created in a time span, or of the phone numbers that are owned.
 type category struct {
-	Name, Says       string   // the name and the description
+	Name, Says       string   // the name and the description of the category
 	Counts, Measures string   // the units of the fields count and usage
 	Parts            []string // the names of the categories whose sum this category is
 
@@ -205,7 +205,7 @@ func recordCount(w *world.World, c *category, s *world.Sequence, time format.Spa
 		return (s.FirstSince(time.Until) - s.FirstSince(time.From)) * c.Share / 1000
 	}
 	firsts := int64(0)
-	for at := beginning("month", time.From, 0); at < time.Until; at = beginning("month", at, 1) {
+	for at := periodStart("month", time.From, 0); at < time.Until; at = periodStart("month", at, 1) {
 		if at >= time.From {
 			firsts += s.FirstSince(at)
 		}
@@ -220,7 +220,7 @@ func Balance(r *world.Request) format.Answer {
 	had := int64(0)
 	if r.Account == 0 {
 		d := fake.RngFor(w.Seed, world.TagSecrets<<8|0x6261, 0)
-		had = 10_000_000 + int64(d.IntBelow(5_000_000)) // between 100 and 150 dollars
+		had = 10_000_000 + int64(d.IntBelow(5_000_000)) // the balance at the beginning is between 100 and 150 dollars
 	}
 	v := table.Values{"account": w.AccountSID(r.Account), "balance": format.Decimal(had - totalCost(w, r.Account))}
 	return table.Show(table.Part{Template: Shapes()["balance"], Values: v}, "")

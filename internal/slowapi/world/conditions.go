@@ -156,8 +156,8 @@ func (x *Request) newerCandidate(i int64) int64 {
 	return min(best, count)
 }
 
-// batch is the number of records that are tested before Mu is released, so that writers can continue.
-const batch = 512
+// testBatch is the number of records that are tested before Mu is released, so that writers can continue.
+const testBatch = 512
 
 // CollectDown returns at most n matching indexes, from start downwards. It leaves out the first skip matches.
 func (x *Request) CollectDown(ctx context.Context, start int64, skip int64, n int) ([]int64, error) {
@@ -189,7 +189,7 @@ func (x *Request) walk(ctx context.Context, at, skip int64, n int, next func(int
 			return nil, err
 		}
 		x.World.Mu.RLock()
-		for range batch {
+		for range testBatch {
 			if i, at = next(at); i < 0 || len(found) == n {
 				break
 			}

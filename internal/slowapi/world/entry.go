@@ -105,7 +105,7 @@ func (s *Sequence) step(i, at int64) bool {
 	if p.step+1 >= p.FinalStep() {
 		s.unfinished = remove(s.unfinished, i)
 	}
-	if at > p.Created+maxLag {
+	if at > p.Created+maxFinalDelay {
 		s.late = insert(s.late, i)
 	}
 	return true
@@ -185,7 +185,7 @@ func (s *Sequence) set(i int64, fields map[string]string, at int64) {
 	}
 	maps.Copy(m.Fields, fields)
 	m.LastWrite = at
-	if at > s.CreationTime(i)+maxLag {
+	if at > s.CreationTime(i)+maxFinalDelay {
 		s.late = insert(s.late, i)
 	}
 }

@@ -112,7 +112,7 @@ func TimeFilters(key string, wholeDay bool, name string) (all []Filter) {
 }
 
 // timeCondition returns the condition that a time is in the range that edges returns for the value of a filter. No
-// time in a record is earlier than its creation, and only late records have times more than maxLag after it.
+// time in a record is earlier than its creation, and only late records have times more than maxFinalDelay after it.
 func timeCondition(x *Request, value, name string, edges func(format.Span) (int64, int64)) (Condition, *format.Answer) {
 	if strings.HasPrefix(value, ">") || strings.HasPrefix(value, "<") {
 		if x.Quirks[OperatorRefused] {
@@ -134,7 +134,7 @@ func timeCondition(x *Request, value, name string, edges func(format.Span) (int6
 		Hi:   math.MaxInt64,
 	}
 	if first != math.MinInt64 {
-		c.Lo = x.Sequence.FirstSince(first - maxLag)
+		c.Lo = x.Sequence.FirstSince(first - maxFinalDelay)
 	}
 	if last != math.MaxInt64 {
 		c.Hi = x.Sequence.FirstSince(last+1) - 1

@@ -25,7 +25,7 @@ type Sequence struct {
 	History        map[int64]*history // what has changed in each record, by index; records without changes have none
 	DeletedIndexes []int64            // the indexes of deleted records in ascending order
 	unfinished     []int64            // the indexes of records that are not in a final status, in ascending order
-	late           []int64            // the indexes of records that changed more than maxLag after their creation, in ascending order
+	late           []int64            // the indexes of records that changed more than maxFinalDelay after their creation, in ascending order
 }
 
 // history has what has changed in a record since its creation.
@@ -37,9 +37,9 @@ type history struct {
 	LastWrite      int64             // when a write last changed the record, in Unix seconds
 }
 
-// maxLag is the time in seconds after its creation in which a record usually reaches its final status. Time filters
+// maxFinalDelay is the time in seconds after its creation in which a record usually reaches its final status. Time filters
 // search only records created in a window of this length, and all late records.
-const maxLag = 2 * 3600
+const maxFinalDelay = 2 * 3600
 
 // Count returns the number of records ever created, including deleted records.
 func (s *Sequence) Count() int64 {
@@ -208,14 +208,14 @@ func remove(list []int64, i int64) []int64 {
 // Progress has the statuses that a record goes through, and which of them it has now. If the last status is listed
 // twice, the price of the record appears at the second.
 type Progress struct {
-	Plan      []string // the statuses in their order
-	Dwell     [8]int64 // how many seconds the record stays in each status
-	Rest      fake.Rng // the random numbers for the other values of the record
-	step      int      // the index of the current status in Plan
-	firstStep int      // the index of the status that the record had when the simulated world began
-	history   *history // what has changed in the record; nil if nothing has
-	Created   int64    // when the record was created, in Unix seconds
-	newest    int64    // the latest time, in Unix seconds, that a seeded record may have for a status change
+	Plan           []string // the statuses of the record in their order
+	SecondsPerStep [8]int64 // how many seconds the record stays in each status
+	Random         fake.Rng // the random numbers for the other values of the record
+	step           int      // the index of the current status in Plan
+	firstStep      int      // the index of the status that the record had when the simulated world began
+	history        *history // what has changed in the record; nil if nothing has
+	Created        int64    // when the record was created, in Unix seconds
+	newest         int64    // the latest time, in Unix seconds, that a seeded record may have for a status change
 }
 
 // FinalStep returns the index of the last status in Plan.
@@ -244,7 +244,7 @@ func (p *Progress) stepTime(step int) int64 {
 		return p.Created
 	}
 	t := p.Created
-	for _, d := range p.Dwell[:step] {
+	for _, d := range p.SecondsPerStep[:step] {
 		t += d
 	}
 	return min(t, p.newest)
@@ -256,7 +256,7 @@ func (p *Progress) StatusTime(status string) int64 {
 }
 
 // nextStepTime returns when the next status change is due, in Unix seconds.
-func (p *Progress) nextStepTime() int64 { return p.stepTime(p.step) + p.Dwell[p.step] }
+func (p *Progress) nextStepTime() int64 { return p.stepTime(p.step) + p.SecondsPerStep[p.step] }
 
 // UpdateTime returns when the record last changed, in Unix seconds.
 func (p *Progress) UpdateTime() int64 {

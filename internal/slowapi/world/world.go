@@ -35,7 +35,7 @@ type World struct {
 
 	Writing         sync.Mutex // a lock that is held while a change is planned and applied; its holder may read without Mu
 	Mu              sync.RWMutex
-	clock           time.Time             // the simulated time at the real time wall
+	clock           time.Time             // the simulated time of the last change
 	wall            time.Time             // the real time of the last change
 	AccountSequence *Sequence             // the sequence of the accounts
 	Sequences       []map[*Kind]*Sequence // the records, by the number of the account and then by kind

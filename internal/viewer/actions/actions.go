@@ -27,17 +27,17 @@ import (
 // doPath begins the addresses of actions.
 const doPath = page.ControlPrefix + "do/"
 
-// errForm is the error for a form that cannot be read.
-var errForm = page.NewBadRequest("This form is not valid", fmt.Sprintf("A form can have at most %d KiB.", page.MaxForm>>10), nil)
+// errInvalidForm is the error for a form that cannot be read.
+var errInvalidForm = page.NewBadRequest("This form is not valid", fmt.Sprintf("A form can have at most %d KiB.", page.MaxForm>>10), nil)
 
 // Routes returns the routes of the actions.
 func Routes() []page.Route {
 	var all []page.Route
 	for _, path := range []string{"{source}/{kind}/{action}", "{source}/{kind}/{action}/{id}"} {
-		all = append(all, page.Route{Pattern: "GET " + doPath + path, Handler: taskHandler(find, show)},
-			page.Route{Pattern: "POST " + doPath + path, Handler: taskHandler(find, runTask)})
+		all = append(all, page.Route{Pattern: "GET " + doPath + path, Handler: taskHandler(findTask, show)},
+			page.Route{Pattern: "POST " + doPath + path, Handler: taskHandler(findTask, runTask)})
 	}
-	all = append(all, page.Route{Pattern: "POST " + doPath + "{source}/{kind}/" + access.PermitNote + "/{id}", Handler: write})
+	all = append(all, page.Route{Pattern: "POST " + doPath + "{source}/{kind}/" + access.PermitNote + "/{id}", Handler: handleNoteForm})
 	all = append(all, page.Route{Pattern: "POST " + doPath + "selected", Handler: runSelected})
 	person := doPath + "{source}/" + plan.NumberWord + "/" + access.PermitErase + "/{number}"
 	return append(all, page.Route{Pattern: "GET " + person, Handler: taskHandler(findPerson, show)},
@@ -56,19 +56,19 @@ func taskHandler(find func(*page.Exchange) (*task, error), run func(*task) error
 
 // task is an action that the reader is about to run, for which the page asks for confirmation.
 type task struct {
-	q      *page.Exchange
-	words  words
-	fields []*spec.ActionField
-	values map[string]string // the values in the form, by upstream's name of the parameter
-	where  page.Link         // a link to what the task is about: a list, or a phone number
-	record string            // the id of the record that the task is about; empty if it is about none
-	path   string            // the address of the page that asks for confirmation
-	back   string            // the address of the link Back, which leads to the record or its list
-	doer   doer
+	q           *page.Exchange
+	words       taskTexts
+	fields      []*spec.ActionField
+	values      map[string]string // the values in the form, by upstream's name of the parameter
+	subjectLink page.Link         // a link to what the task is about: a list, or a phone number
+	record      string            // the id of the record that the task is about; empty if it is about none
+	path        string            // the address of the page that asks for confirmation
+	back        string            // the address of the link Back, which leads to the record or its list
+	doer        taskDoer
 }
 
-// words are the texts of a task.
-type words struct {
+// taskTexts are the texts of a task.
+type taskTexts struct {
 	name    string // the name of the task, which is unique within its source; it is part of the key that prevents a second run
 	title   string
 	warning string
@@ -76,8 +76,8 @@ type words struct {
 	isFinal bool   // whether the task cannot be undone
 }
 
-// doer is what a task does. Tasks are actions upstream, or on stored data.
-type doer interface {
+// taskDoer is what a task does. Tasks are actions upstream, or on stored data.
+type taskDoer interface {
 	// ShowFacts returns what the page shows about the record of the task. If it returns an error, an error page is shown.
 	ShowFacts(t *task) ([]page.Cell, error)
 	// Prepare returns the function that does the work. It must read everything it needs from the request before,
@@ -88,22 +88,22 @@ type doer interface {
 	Next(t *task, id string) string
 }
 
-// errNothing is the error of a server that offers no actions.
-var errNothing = page.NewNotFound("Actions are not available here", "This server only shows records.", "/")
+// errNoActions is the error of a server that offers no actions.
+var errNoActions = page.NewNotFound("Actions are not available here", "This server only shows records.", "/")
 
-// find returns the task at an address. It returns an error if the caller may not run it.
-func find(q *page.Exchange) (*task, error) {
+// findTask returns the task at an address. It returns an error if the caller may not run it.
+func findTask(q *page.Exchange) (*task, error) {
 	if q.V.Options.Actions == nil {
-		return nil, errNothing
+		return nil, errNoActions
 	}
 	word, id := q.R.PathValue("action"), q.R.PathValue("id")
 	if a := q.Kind.Spec.Action(word); a != nil && (a.CreationList() == nil) == (id != "") {
 		return findAction(q, a, id)
 	}
-	if slices.Contains(localWords(id != ""), word) {
+	if slices.Contains(localActionNames(id != ""), word) {
 		return findLocal(q, word, id)
 	}
-	return nil, page.NewUnknownWord("action", word, append(actionNames(q.Kind, id != ""), localWords(id != "")...), nil)
+	return nil, page.NewUnknownWord("action", word, append(actionNames(q.Kind, id != ""), localActionNames(id != "")...), nil)
 }
 
 // actionNames returns the names of a kind's actions: those on an existing record, or those that create a record.
@@ -187,7 +187,7 @@ func RecordLinks(q *page.Exchange, t *spec.Target, row access.Row) (all, removin
 			all = append(all, link)
 		}
 	}
-	for _, word := range localWords(true) {
+	for _, word := range localActionNames(true) {
 		if t.ID != "" && canRunLocally(q, q.Kind, word) {
 			removing = append(removing, page.Link{Href: address(q.Kind, word, t.ID) + vars, Text: plan.UpperFirst(word),
 				About: localText(word, q.Kind.Spec.Singular, q.Kind.Spec.Title, q.Source.Spec.Title).warning})

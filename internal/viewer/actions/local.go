@@ -19,13 +19,13 @@ import (
 
 // local is a doer for an action on stored data.
 type local struct {
-	word   string       // the name of the action in the setting do of a role
-	target *spec.Target // the record; nil if the action is about a kind or a phone number
-	number string       // the phone number of the person; empty if the action is about a record or a kind
+	actionName string       // the name of the action in the setting do of a role
+	target     *spec.Target // the record; nil if the action is about a kind or a phone number
+	number     string       // the phone number of the person; empty if the action is about a record or a kind
 }
 
-// localWords returns the names of the actions on stored data: those on a record, or those on a kind.
-func localWords(record bool) []string {
+// localActionNames returns the names of the actions on stored data: those on a record, or those on a kind.
+func localActionNames(record bool) []string {
 	if record {
 		return []string{access.PermitPurge, access.PermitErase}
 	}
@@ -34,16 +34,16 @@ func localWords(record bool) []string {
 
 // localText returns the texts of an action on stored data. one and many are the nouns for its records. upstream is
 // the name of the API.
-func localText(word, one, many, upstream string) words {
+func localText(word, one, many, upstream string) taskTexts {
 	switch word {
 	case access.PermitSync:
-		return words{title: "Sync " + many, warning: "Fetches every record from the API, within its request limit, and keeps them up to date.",
-			done: "A sync of all " + many + " has started."}
+		return taskTexts{title: "Sync " + many, done: "A sync of all " + many + " has started.",
+			warning: "Fetches every record from the API, within its request limit, and keeps them up to date."}
 	case access.PermitPurge:
-		return words{title: "Purge the " + one, done: "The copy is cleared.",
+		return taskTexts{title: "Purge the " + one, done: "The copy is cleared.",
 			warning: "Clears the copy of this " + one + " here; it is fetched from " + upstream + " again when somebody opens it."}
 	}
-	return words{title: "Erase the " + one, isFinal: true, done: "It will be erased from every file within seconds.",
+	return taskTexts{title: "Erase the " + one, isFinal: true, done: "It will be erased from every file within seconds.",
 		warning: "Permanently removes this " + one + " and everything under it from this server; " + upstream +
 			" keeps its copy, so delete it there too."}
 }
@@ -57,14 +57,14 @@ func canRunLocally(q *page.Exchange, k *plan.Kind, word string) bool {
 // findLocal returns the task of an action on stored data. If the action is about a kind, id is empty.
 func findLocal(q *page.Exchange, word, id string) (*task, error) {
 	if q.V.Options.Actions.Options.Operator == nil {
-		return nil, errNothing
+		return nil, errNoActions
 	}
 	if err := q.Rights.Gate.CheckPermission(q.Rights.Caller, q.Source.Name, word); err != nil {
 		return nil, err
 	}
-	l := local{word: word}
+	l := local{actionName: word}
 	t := &task{q: q, values: map[string]string{}, words: localText(word, q.Kind.Spec.Singular, q.Kind.Spec.Title, q.Source.Spec.Title),
-		where: page.Link{Href: listHref(q), Text: plan.UpperFirst(q.Kind.Spec.Title)}, back: listHref(q)}
+		subjectLink: page.Link{Href: listHref(q), Text: plan.UpperFirst(q.Kind.Spec.Title)}, back: listHref(q)}
 	t.path, t.words.name = address(q.Kind, word, id), q.Kind.Spec.Name+" "+word+" "+id
 	if id != "" {
 		params, err := understudy.ParseQuery(q.R.URL.RawQuery)
@@ -88,7 +88,7 @@ func findPerson(q *page.Exchange) (*task, error) {
 	number := q.R.PathValue("number")
 	switch {
 	case q.V.Options.Actions == nil || q.V.Options.Actions.Options.Operator == nil:
-		return nil, errNothing
+		return nil, errNoActions
 	case !plan.IsNumber(number):
 		return nil, page.NewNotFound("There is no number "+understudy.Clip(number), "Write it with its country code: +14155550100.", "/")
 	}
@@ -100,11 +100,11 @@ func findPerson(q *page.Exchange) (*task, error) {
 			Hint: "Only a role that can see every record and every number can erase a number's records."}
 	}
 	t := &task{q: q, values: map[string]string{}, words: localText(access.PermitErase, "number "+plan.GroupPhone(number), "", ""),
-		where: page.Link{Href: q.Source.NumberHref(number), Text: plan.GroupPhone(number)}, back: q.Source.NumberHref(number)}
+		subjectLink: page.Link{Href: q.Source.NumberHref(number), Text: plan.GroupPhone(number)}, back: q.Source.NumberHref(number)}
 	t.path = doPath + url.PathEscape(q.Source.Name) + "/" + plan.NumberWord + "/" + access.PermitErase + "/" + url.PathEscape(number)
 	t.words.name = "erase " + number
 	t.words.warning = warnPerson(q)
-	t.doer = local{word: access.PermitErase, number: number}
+	t.doer = local{actionName: access.PermitErase, number: number}
 	return t, nil
 }
 
@@ -119,7 +119,7 @@ func (l local) subject() string {
 // ShowFacts implements doer. It returns the columns of the record, or the numbers of records that will be erased.
 func (l local) ShowFacts(t *task) (all []page.Cell, err error) {
 	if l.target != nil {
-		row, err := recordOf(t.q.Ctx, t.q, l.target)
+		row, err := readRecord(t.q.Ctx, t.q, l.target)
 		if err == nil {
 			all, err = readFacts(t.q, l.target, row)
 		}
@@ -127,7 +127,7 @@ func (l local) ShowFacts(t *task) (all []page.Cell, err error) {
 			return nil, err
 		}
 	}
-	if l.word != access.PermitErase {
+	if l.actionName != access.PermitErase {
 		return all, nil
 	}
 	kinds, own, err := t.q.V.Options.Actions.Options.Operator.CountErasable(t.q.Ctx, t.q.Source.Name, l.subject())
@@ -150,8 +150,8 @@ func (l local) ShowFacts(t *task) (all []page.Cell, err error) {
 // Prepare implements doer. The returned function calls the Operator.
 func (l local) Prepare(t *task) work {
 	q := t.q
-	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: l.word}
-	if l.word == access.PermitErase {
+	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: l.actionName}
+	if l.actionName == access.PermitErase {
 		e.Action = understudy.ActionDelete
 	}
 	if l.target != nil {
@@ -163,7 +163,7 @@ func (l local) Prepare(t *task) work {
 	list, op, source := page.PrepareAudit(q, e), q.V.Options.Actions.Options.Operator, q.Source.Name
 	return func(ctx context.Context) (out actions.Result) {
 		if l.target != nil {
-			if _, err := recordOf(ctx, q, l.target); err != nil {
+			if _, err := readRecord(ctx, q, l.target); err != nil {
 				return unsentResult(q, err)
 			}
 		}
@@ -180,7 +180,7 @@ func (l local) Prepare(t *task) work {
 
 // run calls the Operator's method for the action.
 func (l local) run(ctx context.Context, op actions.Operator, source string, k *plan.Kind) error {
-	switch l.word {
+	switch l.actionName {
 	case access.PermitSync:
 		return op.Sync(ctx, source, k.Spec.Name)
 	case access.PermitPurge:
@@ -192,7 +192,7 @@ func (l local) run(ctx context.Context, op actions.Operator, source string, k *p
 
 // Next implements doer. It returns the address to which the browser is redirected after the action.
 func (l local) Next(t *task, _ string) string {
-	if l.word == access.PermitPurge {
+	if l.actionName == access.PermitPurge {
 		return t.back
 	}
 	if l.number != "" {

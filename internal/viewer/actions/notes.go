@@ -55,10 +55,10 @@ func NotesOn(q *page.Exchange, t *spec.Target, row access.Row) *Notes {
 		return out
 	}
 	for _, n := range a.Notes {
-		out.Notes = append(out.Notes, note{n, q.Clock.Say(n.At, true), canRemove(q, n)})
+		out.Notes = append(out.Notes, note{n, q.Clock.FormatMoment(n.At, true), canRemove(q, n)})
 	}
 	if a.Handled != nil {
-		out.Handled = &handled{a.Handled.By, q.Clock.Say(a.Handled.At, true)}
+		out.Handled = &handled{a.Handled.By, q.Clock.FormatMoment(a.Handled.At, true)}
 	}
 	out.Full = len(a.Notes) >= understudy.MaxNotes
 	return out
@@ -69,14 +69,14 @@ func canRemove(q *page.Exchange, n understudy.Note) bool {
 	return n.By == q.Rights.Caller.Name || q.Rights.Caller.Role() == understudy.RoleAll
 }
 
-// write handles the forms for notes and marks on a record's page.
-func write(q *page.Exchange) error {
+// handleNoteForm handles the forms for notes and marks on a record's page.
+func handleNoteForm(q *page.Exchange) error {
 	t, err := noteTarget(q, q.R.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	if err := q.R.ParseForm(); err != nil {
-		return errForm
+		return errInvalidForm
 	}
 	do, form := q.V.Options.Annotations, q.R.PostForm
 	source, kind, id := q.Source.Name, q.Kind.Spec.Name, t.ID
@@ -126,7 +126,7 @@ func write(q *page.Exchange) error {
 // noteTarget returns the target of the record with an id. It returns an error if the caller may not write notes on the record.
 func noteTarget(q *page.Exchange, id string) (*spec.Target, error) {
 	if q.V.Options.Annotations == nil {
-		return nil, errNothing
+		return nil, errNoActions
 	}
 	if err := q.Rights.Gate.CheckPermission(q.Rights.Caller, q.Source.Name, access.PermitNote); err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ const maxSelected = 100
 // records, it marks none.
 func runSelected(q *page.Exchange) error {
 	if err := q.R.ParseForm(); err != nil {
-		return errForm
+		return errInvalidForm
 	}
 	names, back := q.R.PostForm["record"], page.LocalPath(q.R.PostForm.Get("back"))
 	wrong := func(title, hint string) error {

@@ -68,7 +68,7 @@ type refusal struct {
 
 // render shows the page of a task with its current values.
 func (t *task) render(status int, p askPage) error {
-	p.Kind, p.KindHref, p.Record, p.Path, p.Back = t.where.Text, t.where.Href, page.ShortID(t.record), t.path, t.back
+	p.Kind, p.KindHref, p.Record, p.Path, p.Back = t.subjectLink.Text, t.subjectLink.Href, page.ShortID(t.record), t.path, t.back
 	p.Title, p.Warning, p.Destructive = t.words.title, t.words.warning, t.words.isFinal
 	if p.Inputs == nil {
 		p.Inputs = t.inputs(nil)
@@ -120,7 +120,7 @@ func (t *task) inputs(wrong map[string]string) (all []input) {
 func runTask(t *task) error {
 	q := t.q
 	if err := q.R.ParseForm(); err != nil {
-		return errForm
+		return errInvalidForm
 	}
 	key := q.R.PostForm.Get("key")
 	if !isValidKey(key) {
@@ -217,7 +217,7 @@ func (t *task) answer(r actions.Result, err error, key string) error {
 	case r.State == actions.NotSent:
 		p := &page.Problem{Title: "Nothing was done", Hint: r.Why, Href: t.path, Link: "Start again", Kind: understudy.ErrUnavailable}
 		if r.Status == http.StatusNotFound {
-			p.Href, p.Link, p.Kind = t.where.Href, "See all "+t.where.Text, understudy.ErrNotFound
+			p.Href, p.Link, p.Kind = t.subjectLink.Href, "See all "+t.subjectLink.Text, understudy.ErrNotFound
 		}
 		return p
 	}

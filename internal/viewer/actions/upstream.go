@@ -47,8 +47,8 @@ func findAction(q *page.Exchange, a *spec.Action, id string) (*task, error) {
 	if err := q.Rights.Gate.CheckAction(q.Rights.Caller, u.target, a); err != nil {
 		return nil, err
 	}
-	t := &task{q: q, fields: a.Fields, values: map[string]string{}, doer: u, where: page.Link{Href: listHref(q),
-		Text: plan.UpperFirst(q.Kind.Spec.Title)}, words: words{name: q.Kind.Spec.Name + "." + a.Name + " " +
+	t := &task{q: q, fields: a.Fields, values: map[string]string{}, doer: u, subjectLink: page.Link{Href: listHref(q),
+		Text: plan.UpperFirst(q.Kind.Spec.Title)}, words: taskTexts{name: q.Kind.Spec.Name + "." + a.Name + " " +
 		u.target.Key.URI, title: a.Title, warning: a.Warning, done: a.Done, isFinal: isRemoving(q.Kind, a)}}
 	var own []string
 	t.back = listHref(q)
@@ -84,8 +84,8 @@ func recordTarget(q *page.Exchange, id string, params understudy.Query) (*spec.T
 	return q.Source.Spec.Resolve(q.Source.Name, path, "")
 }
 
-// recordOf reads a record. It returns an error if the caller may not find the record.
-func recordOf(ctx context.Context, q *page.Exchange, t *spec.Target) (row access.Row, err error) {
+// readRecord reads a record. It returns an error if the caller may not find the record.
+func readRecord(ctx context.Context, q *page.Exchange, t *spec.Target) (row access.Row, err error) {
 	r := q.Read(ctx, t)
 	switch rows := r.Rows(); {
 	case errors.Is(r.Err, understudy.ErrNotFound), r.Err == nil && isGone(r.Answer.Page.Status), r.Err == nil && len(rows) != 1:
@@ -104,7 +104,7 @@ func (u upstream) ShowFacts(t *task) ([]page.Cell, error) {
 	if u.action.CreationList() != nil {
 		return nil, nil
 	}
-	row, err := recordOf(t.q.Ctx, t.q, u.target)
+	row, err := readRecord(t.q.Ctx, t.q, u.target)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (u upstream) Prepare(t *task) work {
 	return func(ctx context.Context) actions.Result {
 		c := &spec.ActionCase{}
 		if u.action.CreationList() == nil {
-			row, err := recordOf(ctx, q, u.target)
+			row, err := readRecord(ctx, q, u.target)
 			if err != nil {
 				return unsentResult(q, err)
 			}
@@ -169,12 +169,12 @@ func (u upstream) Prepare(t *task) work {
 			done.IDs, done.Status = []string{answer.Page.CreatedID()}, answer.Page.Status
 			_ = understudy.RecordAudit(ctx, q.V.Options.Audit, done) // the action has been done already, so an error of the log changes nothing
 		}
-		return resultOf(q, answer, err)
+		return writeResult(q, answer, err)
 	}
 }
 
-// resultOf returns the result of a write to upstream.
-func resultOf(q *page.Exchange, answer *request.Response, err error) actions.Result {
+// writeResult returns the result of a write to upstream.
+func writeResult(q *page.Exchange, answer *request.Response, err error) actions.Result {
 	switch {
 	case errors.Is(err, understudy.ErrUnknownOutcome):
 		return actions.Result{State: actions.Unknown}

@@ -39,13 +39,13 @@ const maxJobs = 100
 
 // administrationPage is the data of the template administration.html.
 type administrationPage struct {
-	Ways     []way
+	Ways     []adminLink
 	Sources  []sourceView
 	Webhooks []webhookView
 }
 
-// way is a link to a page for administrators, with facts about what the page shows.
-type way struct {
+// adminLink is a link to a page for administrators, with facts about what the page shows.
+type adminLink struct {
 	Href, Title, What string
 	Facts             []fact
 }
@@ -75,7 +75,7 @@ func serve(q *page.Exchange) error {
 	if err != nil {
 		return err
 	}
-	p.Ways = ways(q, jobs)
+	p.Ways = adminLinks(q, jobs)
 	for _, s := range q.V.Planned {
 		p.Sources = append(p.Sources, source(q, s))
 	}
@@ -87,21 +87,21 @@ func serve(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "administration", "Administration", p)
 }
 
-// ways returns links to the administration pages that this server has.
-func ways(q *page.Exchange, jobs []fact) (all []way) {
+// adminLinks returns links to the administration pages that this server has.
+func adminLinks(q *page.Exchange, jobs []fact) (all []adminLink) {
 	if q.V.Options.Jobs != nil {
-		all = append(all, way{"/" + plan.JobsWord, "Jobs", "Work in the background", jobs})
+		all = append(all, adminLink{"/" + plan.JobsWord, "Jobs", "Work in the background", jobs})
 	}
 	if programs := q.V.Options.Programs; programs != nil {
 		facts := []fact{{Text: count(int64(len(programs.Configured)), "in the settings", "in the settings")}}
 		if programs.Credentials != nil {
 			facts = append(facts, fact{Text: count(int64(len(programs.All())), "created here", "created here")})
 		}
-		all = append(all, way{"/-/connect", "Credentials", "What programs sign in with", facts})
+		all = append(all, adminLink{"/-/connect", "Credentials", "What programs sign in with", facts})
 	}
-	all = append(all, way{"/-/roles", "Roles", "Who may see what, and which setting decides", nil})
+	all = append(all, adminLink{"/-/roles", "Roles", "Who may see what, and which setting decides", nil})
 	if q.V.Options.Trail != nil {
-		all = append(all, way{"/-/audit", "Audit log", "Who looked at what, and who did what",
+		all = append(all, adminLink{"/-/audit", "Audit log", "Who looked at what, and who did what",
 			[]fact{{Text: count(q.V.Options.Trail.Stats().Entries, "entry", "entries") + " since the start"}}})
 	}
 	if q.V.Options.People != nil {
@@ -109,21 +109,22 @@ func ways(q *page.Exchange, jobs []fact) (all []way) {
 		for _, s := range sessions {
 			people[s.Name] = true
 		}
-		all = append(all, way{sessionsPath, "Sessions", "Who is signed in, and in which browser",
+		all = append(all, adminLink{sessionsPath, "Sessions", "Who is signed in, and in which browser",
 			[]fact{{Text: count(int64(len(sessions)), "session", "sessions")}, {Text: count(int64(len(people)), "person", "people")}}})
 	}
 	if q.V.Options.Control != nil {
-		all = append(all, way{page.ControlPrefix + "profile", "Profiles", "Where the server spends memory and time", nil})
+		all = append(all, adminLink{page.ControlPrefix + "profile", "Profiles", "Where the server spends memory and time", nil})
 	}
 	if q.V.Options.Watches != nil {
 		facts := watchFacts(q.V.Options.Watches.Watches(q.Rights.Caller, true))
-		all = append(all, way{"/-/watches", "Watches", "Saved searches that notify people of new matches", facts})
+		all = append(all, adminLink{"/-/watches", "Watches", "Saved searches that notify people of new matches", facts})
 	}
 	if q.V.Options.Forecasts != nil {
 		for _, s := range q.V.Planned {
 			for _, one := range q.V.Options.Forecasts.Series(s.Name) {
-				all = append(all, way{"/-/forecast/" + one.Source + "/" + one.Kind + "." + one.Field, "Forecast", s.Spec.Title + ", " + one.Kind + "." +
-					one.Field, nil})
+				all = append(all, adminLink{"/-/forecast/" + one.Source + "/" + one.Kind + "." + one.Field, "Forecast",
+					s.Spec.Title + ", " + one.Kind + "." +
+						one.Field, nil})
 			}
 		}
 	}
@@ -180,7 +181,7 @@ func count(n int64, one, many string) string {
 
 // source returns the state of a source for administrators.
 func source(q *page.Exchange, s *plan.Source) sourceView {
-	snap := q.V.Snapshots.Ask(q.Ctx, q, s)
+	snap := q.V.Snapshots.ReadFresh(q.Ctx, q, s)
 	out := sourceView{Name: s.Name, Title: s.Spec.Title, Health: q.Clock.HealthOf(snap, s.Spec.Title)}
 	out.Chart = newChart(s, &snap.Latencies)
 	var spent []request.Spending
@@ -194,7 +195,7 @@ func source(q *page.Exchange, s *plan.Source) sourceView {
 	}{{"Last hour", hourSpans}, {"Last 24 hours", daySpans}} {
 		sum := sumOf(spent, q.Clock.Start, span.spans)
 		sent, failed := sum.Requests(), sum.Failed
-		f := figure{Name: span.name, Value: count(sent, "request", "requests") + ", " + rate(failed, sent)}
+		f := figure{Name: span.name, Value: count(sent, "request", "requests") + ", " + failureRate(failed, sent)}
 		if failed > 0 && failed*failedShare > sent {
 			f.Tone = "bad"
 		}
@@ -214,8 +215,8 @@ func source(q *page.Exchange, s *plan.Source) sourceView {
 // failedShare decides when failed requests are highlighted: if at least one in failedShare requests has failed.
 const failedShare = 20
 
-// rate returns the share of failed requests in words.
-func rate(failed, sent int64) string {
+// failureRate returns the share of failed requests in words.
+func failureRate(failed, sent int64) string {
 	switch {
 	case failed == 0:
 		return "none failed"

@@ -32,7 +32,7 @@ var reasonWords = [request.ReasonCount]string{
 
 // budget shows the requests of the last day to the API of one source.
 type budget struct {
-	Bars  []rect
+	Bars  []barPart
 	Grid  []page.GridLine
 	Hours []page.Mark
 	Rows  []reasonRow
@@ -45,8 +45,8 @@ type budget struct {
 	Label   string
 }
 
-// rect is one part of a stacked bar. Tall is its height.
-type rect struct {
+// barPart is one part of a stacked bar. Tall is its height.
+type barPart struct {
 	Class, Title      string
 	X, Y, Width, Tall float64
 }
@@ -145,9 +145,9 @@ func (b *budget) draw(q *page.Exchange, end time.Time, each *[bars]request.Spend
 			if n == 0 {
 				continue
 			}
-			height := math.Max(100*float64(n)/float64(ceiling(b.Most)), 0.5)
+			height := math.Max(100*float64(n)/float64(nextRoundNumber(b.Most)), 0.5)
 			y -= height
-			b.Bars = append(b.Bars, rect{request.Reason(r).String(), from.Format("15:04 ") + reasonWords[r] + ": " + page.Thousands(n),
+			b.Bars = append(b.Bars, barPart{request.Reason(r).String(), from.Format("15:04 ") + reasonWords[r] + ": " + page.Thousands(n),
 				page.RoundCoordinate(float64(i) * width), page.RoundCoordinate(y), page.RoundCoordinate(width * 0.86), page.RoundCoordinate(height)})
 		}
 	}
@@ -155,7 +155,7 @@ func (b *budget) draw(q *page.Exchange, end time.Time, each *[bars]request.Spend
 
 // drawAxes adds the horizontal grid lines and the labels of the hours.
 func (b *budget) drawAxes(q *page.Exchange, end time.Time) {
-	high := ceiling(b.Most)
+	high := nextRoundNumber(b.Most)
 	for _, part := range []int64{0, 1, 2} {
 		n := high * part / 2
 		if part == 1 && high%2 == 1 {
@@ -195,7 +195,7 @@ func (b *budget) fillTables(q *page.Exchange, spent []request.Spending, each *[b
 		if sum.Requests() == 0 {
 			continue
 		}
-		row := hourRow{When: q.Clock.Say(begin.Add(time.Duration(h)*time.Hour), false), Sent: sum.Requests()}
+		row := hourRow{When: q.Clock.FormatMoment(begin.Add(time.Duration(h)*time.Hour), false), Sent: sum.Requests()}
 		for _, r := range reasons {
 			row.Parts = append(row.Parts, sum.ByReason[r])
 		}
@@ -211,9 +211,9 @@ func (b *budget) fillTables(q *page.Exchange, spent []request.Spending, each *[b
 	}
 }
 
-// ceiling returns the number at the upper edge of the chart. It is the smallest number of the form 1, 2 or 5 followed
+// nextRoundNumber returns the number at the upper edge of the chart. It is the smallest number of the form 1, 2 or 5 followed
 // by zeros that is at least n.
-func ceiling(n int64) int64 {
+func nextRoundNumber(n int64) int64 {
 	for step := int64(1); ; step *= 10 {
 		for _, of := range []int64{1, 2, 5} {
 			if of*step >= n {

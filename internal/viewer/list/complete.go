@@ -43,7 +43,7 @@ func serveComplete(q *page.Exchange) error {
 		case "word":
 			word = p.Value
 		case searchKind:
-			kinds = page.AppendNew(kinds, p.Value)
+			kinds = page.AppendUnique(kinds, p.Value)
 		default:
 			return page.NewUnknownWord("parameter", p.Name, []string{"word", searchKind}, nil)
 		}
@@ -51,7 +51,7 @@ func serveComplete(q *page.Exchange) error {
 	if q.V.Options.Search == nil {
 		return page.NewNotFound("Search is not available here", "This server has no search index.", "")
 	}
-	if len(word) > maxTyped || len(kinds) > maxNarrow {
+	if len(word) > maxTypedBytes || len(kinds) > maxNarrow {
 		return page.NewBadRequest("This is too long for suggestions", "Keep typing.", nil)
 	}
 	c := completion{q, kinds}

@@ -46,7 +46,7 @@ func (w *csvEncoder) row(dst []byte, one exported) []byte {
 		if at == "" {
 			at = w.field(one, one.kind.Spec.Order)
 		}
-		cells = append(cells, at, csvline.EscapeFormulas(foundText(one.hit)), csvline.EscapeFormulas(meaning(one)))
+		cells = append(cells, at, csvline.EscapeFormulas(foundText(one.hit)), csvline.EscapeFormulas(errorMeaning(one)))
 		for _, name := range w.fields {
 			cells = append(cells, w.field(one, name))
 		}
@@ -65,8 +65,8 @@ func (w *csvEncoder) field(one exported, name string) string {
 	return ""
 }
 
-// meaning returns what the error code of a record means. It returns "" if there is no code or the role may not see it.
-func meaning(one exported) string {
+// errorMeaning returns what the error code of a record means. It returns "" if there is no code or the role may not see it.
+func errorMeaning(one exported) string {
 	for _, c := range one.kind.AllColumns {
 		if c.Shape != plan.ErrorCode {
 			continue
@@ -203,12 +203,12 @@ func singleLine(value []byte) []byte {
 	return slices.DeleteFunc(slices.Clone(value), func(c byte) bool { return c == '\n' || c == '\r' })
 }
 
-// idSearch matches the text of a search for ids only, as page.IDCondition writes it.
-var idSearch = regexp.MustCompile(`^id:[^ ]+(?: OR id:[^ ]+)*$`)
+// idSearchPattern matches the text of a search for ids only, as page.IDCondition writes it.
+var idSearchPattern = regexp.MustCompile(`^id:[^ ]+(?: OR id:[^ ]+)*$`)
 
 // searchedIDs returns the ids in the text of a search. It returns nil if the text has any other condition.
 func searchedIDs(text string) []string {
-	if !idSearch.MatchString(text) {
+	if !idSearchPattern.MatchString(text) {
 		return nil
 	}
 	return strings.Split(strings.NewReplacer(" OR id:", ",", `"`, "").Replace(strings.TrimPrefix(text, "id:")), ",")

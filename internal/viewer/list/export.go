@@ -33,8 +33,8 @@ const (
 	auditTimeout = 10 * time.Second // how long the writing of an audit entry may take
 )
 
-// supply reads the records of an export and calls take for each. rest says why records are missing; it is empty if none are.
-type supply func(ctx context.Context, take func(exported) error) (rest string, err error)
+// recordSupply reads the records of an export and calls take for each. rest says why records are missing; it is empty if none are.
+type recordSupply func(ctx context.Context, take func(exported) error) (rest string, err error)
 
 // exported is one record of an export.
 type exported struct {
@@ -90,7 +90,7 @@ func newEncoder(q *page.Exchange, columns []*plan.Column, kinds bool) (w encoder
 
 // exportRows sends all records of a supply. An error before the first byte is sent as an error page. After that, it
 // becomes a note at the end of the file.
-func exportRows(q *page.Exchange, e *exporter, from supply) error {
+func exportRows(q *page.Exchange, e *exporter, from recordSupply) error {
 	under, err := q.V.Options.Exports.Begin(q.Rights.Caller)
 	switch {
 	case errors.Is(err, limiter.ErrEach):
@@ -264,12 +264,12 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 	whole, end, unmade := q.Clock.AsOf.At.IsZero(), listEnd{}, error(nil)
 	var pages cycle.Pages
 	for first := true; ; first = false {
-		r := q.ReadOn(ctx, t, whole, first)
+		r := q.ReadExportPage(ctx, t, whole, first)
 		notComposed := errors.Is(r.Err, understudy.ErrNotMirrored) || errors.Is(r.Err, understudy.ErrNoStoredAnswer) ||
 			errors.Is(r.Err, understudy.ErrInvalid) // if the request itself is wrong, the second attempt returns the same error
 		if whole && first && notComposed { // the list cannot be composed from records, so its stored pages are read
 			whole, unmade = false, r.Err
-			r = q.ReadOn(ctx, t, whole, first)
+			r = q.ReadExportPage(ctx, t, whole, first)
 		}
 		switch {
 		case r.Err != nil && first && !q.Clock.AsOf.At.IsZero():
@@ -301,11 +301,11 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 		switch {
 		case next.IsZero() && end.problem != "":
 			return end.problem, nil
-		case next.IsZero() && !q.Rights.CanCount(q.Kind) && end.openReason(t, page) != "":
+		case next.IsZero() && !q.Rights.CanCount(q.Kind) && end.unprovenEndReason(t, page) != "":
 			// the complete reason could reveal how many records are hidden from the caller
 			return "the list may go on behind its last page here", nil
 		case next.IsZero():
-			return end.openReason(t, page), nil
+			return end.unprovenEndReason(t, page), nil
 		case next == t.Key:
 			return "upstream's next link leads to its own page", nil
 		}
@@ -353,7 +353,7 @@ func exportFound(q *page.Exchange, name string, search query.SearchRequest, colu
 	if table, ok := w.(*csvEncoder); ok {
 		table.fields = fields
 	}
-	e := &exporter{w: w, mime: mime, name: exportName(q, name), values: valuesOf(search)}
+	e := &exporter{w: w, mime: mime, name: exportName(q, name), values: searchValues(search)}
 	return exportRows(q, e, func(ctx context.Context, take func(exported) error) (string, error) {
 		search.Limit, search.Facets = query.MaxHits, false
 		window, rest := 0, ""

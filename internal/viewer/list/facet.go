@@ -51,10 +51,10 @@ func makeFacets(q *page.Exchange, r *query.SearchResult, k *plan.Kind,
 		if f.Name == "month" {
 			months = len(f.Values)
 		}
-		out := facet{Title: plan.UpperFirst(q.V.WordsOf(f.Name, k)), HasMore: f.More}
+		out := facet{Title: plan.UpperFirst(q.V.FieldTitle(f.Name, k)), HasMore: f.More}
 		for _, v := range f.Values {
 			href, set := pick(f, v)
-			shown := facetValue{Text: q.V.ShowValue(f.Name, v.Value, k), Href: href, Count: page.Thousands(v.N),
+			shown := facetValue{Text: q.V.FormatValue(f.Name, v.Value, k), Href: href, Count: page.Thousands(v.N),
 				AtLeast: v.AtLeast, Selected: set}
 			if len(out.Values) < maxFacetValues || set {
 				out.Values = append(out.Values, shown)
@@ -67,12 +67,12 @@ func makeFacets(q *page.Exchange, r *query.SearchResult, k *plan.Kind,
 	return all
 }
 
-// oneValue matches the condition that a click on a facet adds: the name of a field and one value.
-var oneValue = regexp.MustCompile(`^([\pL\pN_.]+)[=:](?:([\pL\pN_.+-]+)|"([^"\\]*)")$`)
+// facetConditionPattern matches the condition that a click on a facet adds: the name of a field and one value.
+var facetConditionPattern = regexp.MustCompile(`^([\pL\pN_.]+)[=:](?:([\pL\pN_.+-]+)|"([^"\\]*)")$`)
 
 // showCondition returns the condition that a facet added in words: the title of the field, and the value.
 func showCondition(q *page.Exchange, term string, k *plan.Kind) (label, text string) {
-	m := oneValue.FindStringSubmatch(term)
+	m := facetConditionPattern.FindStringSubmatch(term)
 	if m == nil {
 		return "Only", term
 	}
@@ -80,7 +80,7 @@ func showCondition(q *page.Exchange, term string, k *plan.Kind) (label, text str
 	if name == "date" {
 		name = map[int]string{len("2006-01"): "month", len(time.DateOnly): "day"}[len(value)]
 	}
-	return plan.UpperFirst(q.V.WordsOf(cmp.Or(name, m[1]), k)), q.V.ShowValue(name, value, k)
+	return plan.UpperFirst(q.V.FieldTitle(cmp.Or(name, m[1]), k)), q.V.FormatValue(name, value, k)
 }
 
 // listFacets returns the facets of a list. A click on a value uses upstream's own filter if there is one, so that
@@ -167,7 +167,7 @@ func (lv listing) startListCount(rows <-chan int) *counter {
 	if lv.q.V.Options.Search == nil || lv.q.DataFormat != "" || !lv.q.Clock.AsOf.At.IsZero() {
 		return nil
 	}
-	search, err := lv.searchAsk()
+	search, err := lv.makeSearch()
 	if err != nil {
 		return nil
 	}

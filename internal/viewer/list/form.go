@@ -48,7 +48,7 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 	ask.arrangement.cursor = ""
 	filters := ask.filters()
 	f := form{Action: q.Kind.Href, Zone: q.Clock.Zone.String()}
-	if q.Kind.Pick("", append(slices.Clone(ask.vars), filters...)) != ask.list {
+	if q.Kind.FindList("", append(slices.Clone(ask.vars), filters...)) != ask.list {
 		f.Hidden = append(f.Hidden, understudy.Param{Name: plan.OwnList, Value: ask.list.Slug})
 	}
 	f.Hidden = append(f.Hidden, plan.OwnVars(ask.vars)...)
@@ -56,7 +56,7 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 	f.Hidden = append(f.Hidden, ask.asOf.Param()...)
 	fillFormText(q, ask, &f)
 	if f.HasLookup = q.Rights.CanLookUp(); f.HasLookup {
-		f.Hidden = append(f.Hidden, understudy.Param{Name: lookupList, Value: f.Action})
+		f.Hidden = append(f.Hidden, understudy.Param{Name: lookupListField, Value: f.Action})
 		f.Action = lookupPath
 	}
 	for i, name := range ask.list.Needs {
@@ -72,7 +72,7 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 		f.Inputs = append(f.Inputs, in)
 		if set {
 			rest := filters.Remove(func(p understudy.Param) bool { return p.Name == flt.Name })
-			f.Chips = append(f.Chips, chip{in.Label, showChip(q, flt, in, value), ask.address("", rest, nil)})
+			f.Chips = append(f.Chips, chip{in.Label, formatFilterValue(q, flt, in, value), ask.address("", rest, nil)})
 		}
 	}
 	if paging.Size != "" && paging.Default > 0 {
@@ -148,7 +148,8 @@ func fillFormText(q *page.Exchange, ask *listQuery, f *form) {
 // needInput returns an input for a path variable, such as the id of the list's parent record.
 func (ask *listQuery) needInput(i int, name string) input {
 	value, _ := ask.vars.Get(name)
-	in := input{ID: "n" + strconv.Itoa(i), Name: name, Label: plan.UpperFirst(plan.Spell(plan.Words(name))), Type: "text", Value: value,
+	in := input{ID: "n" + strconv.Itoa(i), Name: name, Label: plan.UpperFirst(plan.Spell(plan.SplitCamelCase(name))),
+		Type: "text", Value: value,
 		Required: true}
 	if of := ask.list.Parent; of.Kind != nil && len(of.Kind.Spec.ID) == 1 {
 		in.Label = plan.UpperFirst(of.Kind.Spec.Singular)
@@ -225,8 +226,8 @@ func fillDateInput(q *page.Exchange, f *spec.Filter, in *input) {
 	}
 }
 
-// showChip returns the value of a filter in words.
-func showChip(q *page.Exchange, f *spec.Filter, in input, value string) string {
+// formatFilterValue returns the value of a filter in words.
+func formatFilterValue(q *page.Exchange, f *spec.Filter, in input, value string) string {
 	for _, o := range in.Options {
 		if o.Selected {
 			return o.Text
@@ -243,7 +244,7 @@ func showChip(q *page.Exchange, f *spec.Filter, in input, value string) string {
 			return l.Format("2 Jan 2006 15:04")
 		}
 	}
-	return q.V.ShowValue(f.Field, value, q.Kind)
+	return q.V.FormatValue(f.Field, value, q.Kind)
 }
 
 // sizeInput returns a menu of the page sizes that upstream accepts.

@@ -56,13 +56,13 @@ type snippet struct {
 
 // find runs the search of the page. If the text of the search has a mistake, wrong is its position, which the page shows.
 func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
-	counting := startCount(sv.q, sv.s.ask(), nil)
-	first := sv.s.first()
-	r, err := runSearch(sv.q, sv.s.ask(), sv.entry(), func(err error) error {
+	counting := startCount(sv.q, sv.request.ask(), nil)
+	first := sv.request.first()
+	r, err := runSearch(sv.q, sv.request.ask(), sv.entry(), func(err error) error {
 		if e := page.FindSyntaxError(err); e != nil {
 			wrong = page.NewPointer(e)
 		}
-		return explainFailure(explainCursorError(err, sv.s.cursor, first.address("")))
+		return explainFailure(explainCursorError(err, sv.request.cursor, first.address("")))
 	})
 	if wrong != nil {
 		return nil, wrong, nil
@@ -70,17 +70,17 @@ func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &foundPage{Notes: noteFound(sv.q, r, nil, nil), Chips: sv.s.chips(sv.q)}
+	p := &foundPage{Notes: noteFound(sv.q, r, nil, nil), Chips: sv.request.chips(sv.q)}
 	p.Hits = sv.foundHits(sv.q.Rights.Hits(sv.q.Ctx, r))
 	if len(p.Hits) > 0 {
-		p.Select = newSelection(sv.q, sv.s.address(""), searchForm, sv.s.form, sv.q.Rights.CanSeeAnyNotes(sv.q.Clock.AsOf))
+		p.Select = newSelection(sv.q, sv.request.address(""), searchForm, sv.request.form, sv.q.Rights.CanSeeAnyNotes(sv.q.Clock.AsOf))
 	}
 	p.Counts, p.Parts = makeCounts(sv.q, "search", counting, "%s found", sv.searchFacets)
-	p.Pages = sv.s.pages(r.Next)
+	p.Pages = sv.request.pages(r.Next)
 	p.Export = newDownloads(first.address)
 	p.Lists = sv.listLinks(p.Hits)
 	view, err := sv.q.R.Cookie(viewCookie)
-	p.View = viewForm{Table: err == nil && view.Value == viewTable, Back: sv.s.address("")}
+	p.View = viewForm{Table: err == nil && view.Value == viewTable, Back: sv.request.address("")}
 	if p.View.Table {
 		p.Tables = sv.tables(r)
 	}
@@ -110,17 +110,18 @@ func runSearch(q *page.Exchange, ask query.SearchRequest, e understudy.AuditEntr
 }
 
 func (sv searchView) entry() understudy.AuditEntry {
-	e := understudy.AuditEntry{Action: understudy.ActionSearch, Source: sv.s.source, Values: append([]string{sv.s.text}, sv.s.narrow...)}
-	if len(sv.s.kinds) == 1 {
-		e.Kind = sv.s.kinds[0]
+	e := understudy.AuditEntry{Action: understudy.ActionSearch, Source: sv.request.source,
+		Values: append([]string{sv.request.text}, sv.request.narrow...)}
+	if len(sv.request.kinds) == 1 {
+		e.Kind = sv.request.kinds[0]
 	}
 	return e
 }
 
 func (sv searchView) searchFacets(r *query.SearchResult) []facet {
 	return makeFacets(sv.q, r, nil, func(_ query.SearchFacet, v query.SearchValue) (string, bool) {
-		at, set := sv.s.first(), false
-		at.narrow, set = toggleTerm(sv.s.narrow, v.Term)
+		at, set := sv.request.first(), false
+		at.narrow, set = toggleTerm(sv.request.narrow, v.Term)
 		return at.address(""), set
 	})
 }
@@ -144,8 +145,8 @@ func (sv searchView) listLinks(found []foundHit) []page.Link {
 	for _, h := range found {
 		if k := h.kind; k.IsBrowsable() && k.HasRecords() &&
 			!slices.ContainsFunc(all, func(l page.Link) bool { return l.Text == plan.UpperFirst(k.Spec.Title) }) {
-			terms := slices.DeleteFunc(slices.Clone(sv.s.narrow), func(n string) bool { return n == "kind:"+k.Spec.Name })
-			if text := joinConditions(sv.s.text, terms); text != "" {
+			terms := slices.DeleteFunc(slices.Clone(sv.request.narrow), func(n string) bool { return n == "kind:"+k.Spec.Name })
+			if text := joinConditions(sv.request.text, terms); text != "" {
 				all = append(all, page.Link{Href: k.Href + plan.WithQuery(understudy.Query{{Name: paramText, Value: text}}),
 					Text: plan.UpperFirst(k.Spec.Title)})
 			}
@@ -182,7 +183,7 @@ func (sv searchView) tables(r *query.SearchResult) (all []page.Table) {
 		if len(all) == 0 {
 			t.ID = page.RowsID
 		}
-		if sv.s.form == formSelect {
+		if sv.request.form == formSelect {
 			t.AddSelectBoxes(k, rows[k])
 		}
 		all = append(all, t)
@@ -201,7 +202,7 @@ func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 		out.Kind = k.Source.Spec.Title + " " + k.Spec.Singular
 	}
 	out.Title = page.Cell{Text: page.ShortID(h.SearchHit.ID), Href: s.RecordAddress(h.Row), Hint: h.SearchHit.ID}
-	if pick := page.SelectName(k, h.SearchHit.ID); pick != "" && sv.s.form == formSelect {
+	if pick := page.SelectName(k, h.SearchHit.ID); pick != "" && sv.request.form == formSelect {
 		out.SelectBox = page.SelectBox(pick, k.Spec.Singular+" "+out.Title.Text)
 	}
 	if h.SearchHit.ID == "" {
@@ -244,8 +245,8 @@ func (sv searchView) foundHit(s *page.CellContext, h page.Hit) foundHit {
 	return out
 }
 
-// maxLead is the maximum number of bytes that a snippet shows before the first found word.
-const maxLead = 60
+// maxLeadBytes is the maximum number of bytes that a snippet shows before the first found word.
+const maxLeadBytes = 60
 
 // newSnippet returns the part of a field's value around the found words. It decodes the value if it is form-encoded.
 func newSnippet(k *plan.Kind, row access.Row, piece query.SearchSnippet) snippet {
@@ -259,7 +260,7 @@ func newSnippet(k *plan.Kind, row access.Row, piece query.SearchSnippet) snippet
 	}
 	whole := row.Field(c.Spec.Name).Text
 	if from := strings.Index(whole, piece.Text); c.Spec.Show == spec.ShowForm && from >= 0 {
-		if text, places := plan.ReadFormPlaces(whole, " · "); places != nil {
+		if text, places := plan.DecodeFormWithPlaces(whole, " · "); places != nil {
 			begin := places[from]
 			piece.Text = text[begin:places[from+len(piece.Text)]]
 			piece.Marks = slices.Clone(piece.Marks)
@@ -268,8 +269,8 @@ func newSnippet(k *plan.Kind, row access.Row, piece query.SearchSnippet) snippet
 			}
 		}
 	}
-	if len(piece.Marks) > 0 && piece.Marks[0][0] > maxLead {
-		from := piece.Marks[0][0] - maxLead
+	if len(piece.Marks) > 0 && piece.Marks[0][0] > maxLeadBytes {
+		from := piece.Marks[0][0] - maxLeadBytes
 		for !utf8.RuneStart(piece.Text[from]) {
 			from++
 		}

@@ -127,7 +127,7 @@ func serveList(q *page.Exchange) error {
 	case ask.target == nil:
 		return l.askParent()
 	case ask.arrangement.isSearch():
-		return l.serveFoundList()
+		return l.serveSearchedList()
 	case q.DataFormat == page.CsvSuffix, q.DataFormat == page.LinesSuffix, q.DataFormat == page.DataSuffix && len(ask.arrangement.columns) > 0:
 		return l.exportList()
 	}
@@ -150,7 +150,7 @@ func serveList(q *page.Exchange) error {
 	if q.Kind.Spec.Rollup == "" && view.Sum != [16]byte{} { // such HTML can be cached, because none of it depends on the time
 		acts := append(actions.CreateLinks(q, q.Kind, nil), actions.SyncLinks(q, q.Kind)...)
 		of := q.Identity("list").With(q.V.Seed, view.Sum[:], q.Answer.Page.Next.URI, marked, acts, q.Rights.CanLookUp(), ask.since)
-		p.CachedHTML, err = q.Reply.Keep(of, func() any { return l.listPage(view, marked) },
+		p.CachedHTML, err = q.Reply.RenderCached(of, func() any { return l.listPage(view, marked) },
 			"list-top", "list-order", "list-acts", "list-beside", "list-rows")
 		if err != nil {
 			return err
@@ -197,7 +197,7 @@ func (lv listing) listFrame() *listPage {
 	}
 	of := lv.ask.list.Parent
 	if id := of.Id(lv.ask.value(lv.q.Source)); id != "" && !lv.ask.arrangement.everywhere && lv.q.Rights.CanSeeKind(of.Kind) {
-		p.Parent = &page.Link{Href: lv.q.Clock.AsOf.Keep(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(lv.ask.vars))),
+		p.Parent = &page.Link{Href: lv.q.Clock.AsOf.AddTo(of.Kind.Href + "/" + url.PathEscape(id) + plan.WithQuery(plan.OwnVars(lv.ask.vars))),
 			Text: of.Kind.Spec.Singular + " " + page.ShortID(id)}
 	}
 	return p
@@ -215,7 +215,7 @@ func (lv listing) askParent() error {
 	p := lv.listFrame()
 	p.MissingVars = names
 	if of := lv.ask.list.Parent.Kind; of != nil && of.IsBrowsable() && lv.q.Rights.CanSeeKind(of) {
-		p.ParentList = &page.Link{Href: lv.q.Clock.AsOf.Keep(of.Href), Text: "Pick " + plan.Article(of.Spec.Singular)}
+		p.ParentList = &page.Link{Href: lv.q.Clock.AsOf.AddTo(of.Href), Text: "Pick " + plan.Article(of.Spec.Singular)}
 	}
 	return lv.q.Render(http.StatusOK, "list", plan.UpperFirst(lv.q.Kind.Spec.Title), p)
 }
@@ -227,7 +227,7 @@ func (lv listing) tabs() []page.Link {
 		switch {
 		case l == lv.ask.list:
 			tabs = append(tabs, page.Link{Href: lv.ask.address("", nil, nil), Text: l.TabTitle, Current: true})
-		case !slices.ContainsFunc(l.Needs, func(name string) bool { return !plan.Has(lv.ask.vars, name) }):
+		case !slices.ContainsFunc(l.Needs, func(name string) bool { return !plan.HasParam(lv.ask.vars, name) }):
 			vars := lv.ask.vars.Remove(func(p understudy.Param) bool { return !l.IsVar(p.Name) })
 			tabs = append(tabs, page.Link{Href: (&listQuery{list: l, vars: vars, asOf: lv.ask.asOf,
 				arrangement: arrangement{columns: lv.ask.arrangement.columns}}).address("", nil, nil), Text: l.TabTitle})

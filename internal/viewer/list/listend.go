@@ -41,9 +41,9 @@ func (e *listEnd) addPage(l *spec.List, p *understudy.Page) {
 	}
 }
 
-// openReason returns why there may be rows after the last page that was read. It returns "" if it is certain that
+// unprovenEndReason returns why there may be rows after the last page that was read. It returns "" if it is certain that
 // there are none.
-func (e *listEnd) openReason(t *spec.Target, last *understudy.Page) string {
+func (e *listEnd) unprovenEndReason(t *spec.Target, last *understudy.Page) string {
 	end := last.OpenEnd()
 	ends := end.Kind == "" || end.Kind == understudy.OpenUnseen
 	switch {

@@ -38,22 +38,22 @@ func readListQuery(q *page.Exchange) (*listQuery, error) {
 		return nil, err
 	}
 	slug, named := params.Get(plan.OwnList)
-	ask := &listQuery{list: q.Kind.Pick(slug, params), asOf: q.Clock.AsOf}
+	ask := &listQuery{list: q.Kind.FindList(slug, params), asOf: q.Clock.AsOf}
 	if ask.list == nil {
 		return nil, refuseList(q, slug)
 	}
-	ask.isCanonical = q.Clock.AsOf.IsCanonical && (!named || q.Kind.Pick("", params) != ask.list)
+	ask.isCanonical = q.Clock.AsOf.IsCanonical && (!named || q.Kind.FindList("", params) != ask.list)
 	for _, p := range params {
 		if err := readParam(q, ask, p); err != nil {
 			return nil, err
 		}
 	}
 	if q.DataFormat == "" {
-		convertDay(q, ask)
+		replaceDayFilter(q, ask)
 	}
 	ask.arrangement.everywhere = isEverywhere(q, ask)
 	for _, name := range ask.list.Needs {
-		if !plan.Has(ask.vars, name) && !(ask.arrangement.everywhere && isRoot(q, name)) {
+		if !plan.HasParam(ask.vars, name) && !(ask.arrangement.everywhere && isRoot(q, name)) {
 			ask.missing = append(ask.missing, name)
 		}
 	}
@@ -80,12 +80,12 @@ func (ask *listQuery) value(s *plan.Source) func(string) (string, bool) {
 		if v, ok := s.PathVar(ask.vars, name); ok || !ask.arrangement.everywhere {
 			return v, ok
 		}
-		return anyRoot, slices.Contains(s.Spec.Roots.Vars, name)
+		return anyRootSegment, slices.Contains(s.Spec.Roots.Vars, name)
 	}
 }
 
-// anyRoot stands in a path for the root, such as the account, if the list is of all roots.
-const anyRoot = "any"
+// anyRootSegment stands in a path for the root, such as the account, if the list is of all roots.
+const anyRootSegment = "any"
 
 // isEverywhere reports whether the list shows the records of all roots, such as all accounts, because its address names none.
 func isEverywhere(q *page.Exchange, ask *listQuery) bool {
@@ -127,7 +127,7 @@ func readParam(q *page.Exchange, ask *listQuery, p understudy.Param) error {
 	case ask.list.IsVar(p.Name):
 		if p.Value == "" {
 			ask.isCanonical = false
-		} else if !plan.Has(ask.vars, p.Name) {
+		} else if !plan.HasParam(ask.vars, p.Name) {
 			ask.vars = append(ask.vars, understudy.Param{Name: p.Name, Value: p.Value})
 		}
 		return nil
@@ -160,7 +160,7 @@ func readParam(q *page.Exchange, ask *listQuery, p understudy.Param) error {
 
 // readAgo parses a relative moment such as "-7d" (see page.ParseAgo) and returns it as the value of a filter.
 func readAgo(q *page.Exchange, f *spec.Filter, text string) (at string, ok bool) {
-	t, ok := page.ParseAgo(text, q.Clock.Start, q.Clock.Zone)
+	t, ok := page.ParseRelative(text, q.Clock.Start, q.Clock.Zone)
 	if f.Type == spec.TypeDate {
 		return t.Format(time.DateOnly), ok
 	}
@@ -201,9 +201,9 @@ func refuseParam(q *page.Exchange, ask *listQuery, name string) error {
 	return page.NewUnknownWord("parameter", name, append(known, understudy.OwnAsOf, paramColumns, paramText, paramNarrow, paramSort), nil)
 }
 
-// convertDay replaces a filter for a day by filters for the start and the end of that day in the reader's zone.
+// replaceDayFilter replaces a filter for a day by filters for the start and the end of that day in the reader's zone.
 // Upstream would take a date as a day in UTC.
-func convertDay(q *page.Exchange, ask *listQuery) {
+func replaceDayFilter(q *page.Exchange, ask *listQuery) {
 	for i, p := range ask.query {
 		f := ask.list.Spec.Filter(p.Name)
 		if f == nil || f.Op != "day" || !spec.IsTimeType(f.Type) || f.Type == spec.TypeDate {
@@ -219,8 +219,8 @@ func convertDay(q *page.Exchange, ask *listQuery) {
 				continue // the reader's zone is UTC on this day, so upstream's filter means the same day
 			}
 		}
-		since, until := sibling(ask.list, f, "since"), sibling(ask.list, f, "until")
-		if since == nil || until == nil || plan.Has(ask.query, since.Name) || plan.Has(ask.query, until.Name) {
+		since, until := findSiblingFilter(ask.list, f, "since"), findSiblingFilter(ask.list, f, "until")
+		if since == nil || until == nil || plan.HasParam(ask.query, since.Name) || plan.HasParam(ask.query, until.Name) {
 			continue
 		}
 		ask.isCanonical = false
@@ -241,8 +241,8 @@ func (ask *listQuery) address(suffix string, query understudy.Query, back []stri
 	return ask.list.Address(suffix, slices.Concat(ask.vars, query), own)
 }
 
-// sibling returns the list's filter for the same field with another comparison. It returns nil if there is none.
-func sibling(l *plan.List, f *spec.Filter, op string) *spec.Filter {
+// findSiblingFilter returns the list's filter for the same field with another comparison. It returns nil if there is none.
+func findSiblingFilter(l *plan.List, f *spec.Filter, op string) *spec.Filter {
 	for _, other := range l.Spec.Filters {
 		if other.Op == op && other.Field == f.Field && other.Field != "" {
 			return other

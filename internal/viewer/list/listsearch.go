@@ -56,9 +56,9 @@ func (lv listing) checkSearchable() error {
 	return nil
 }
 
-// searchAsk returns the search for a list, whose target the gate has permitted. It returns an error if the list
+// makeSearch returns the search for a list, whose target the gate has permitted. It returns an error if the list
 // cannot be searched.
-func (lv listing) searchAsk() (query.SearchRequest, error) {
+func (lv listing) makeSearch() (query.SearchRequest, error) {
 	ask, ok := lv.conditions()
 	if !ok {
 		return ask, page.NewBadRequest("This list can't be sorted or searched",
@@ -80,15 +80,15 @@ func (a arrangement) searchOrder(k *plan.Kind) string {
 	return a.order()
 }
 
-// serveFoundList shows a list that is a search in the stored records.
-func (lv listing) serveFoundList() error {
+// serveSearchedList shows a list that is a search in the stored records.
+func (lv listing) serveSearchedList() error {
 	if err := lv.checkSearchable(); err != nil {
 		return err
 	}
 	if err := lv.q.Rights.Gate.CheckRead(lv.q.Rights.Caller, lv.ask.target); err != nil {
 		return err
 	}
-	search, err := lv.searchAsk()
+	search, err := lv.makeSearch()
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (lv listing) serveFoundList() error {
 	counting := startCount(lv.q, search, nil)
 	search.Cursor, search.Limit = lv.ask.arrangement.cursor, min(lv.ask.pageSize(), query.MaxHits)
 	own := lv.q.V.Numbers.Begin(lv.q)
-	e := understudy.AuditEntry{Action: understudy.ActionSearch, Values: valuesOf(search)}
+	e := understudy.AuditEntry{Action: understudy.ActionSearch, Values: searchValues(search)}
 	result, err := runSearch(lv.q, search, e, lv.explainRefusal)
 	if err != nil {
 		return err
@@ -115,8 +115,8 @@ func (lv listing) serveFoundList() error {
 	return lv.q.Render(200, "list", plan.UpperFirst(lv.q.Kind.Spec.Title), p)
 }
 
-// valuesOf returns the text and the values of a search.
-func valuesOf(search query.SearchRequest) []string {
+// searchValues returns the text and the values of a search.
+func searchValues(search query.SearchRequest) []string {
 	all := []string{search.Text}
 	for _, c := range search.Where {
 		all = append(all, c.Value)

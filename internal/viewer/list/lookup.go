@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	lookupPath   = page.ControlPrefix + "lookup"
-	lookupNumber = "number" // the form field with the number to look up; the form of the search box uses searchText
+	lookupPath        = page.ControlPrefix + "lookup"
+	lookupNumberField = "number" // the form field with the number to look up; the form of the search box uses searchText
 )
 
 // lookupPage is the data of the template lookup.html.
@@ -37,8 +37,8 @@ type lookupPage struct {
 // oldest first, or nil if there are none. rest has all other records.
 type Conversation func(q *page.Exchange, number string, hits []page.Hit) (talk any, rest []page.Hit)
 
-// lookupList is the form field with the address of the list whose form was sent.
-const lookupList = "list"
+// lookupListField is the form field with the address of the list whose form was sent.
+const lookupListField = "list"
 
 // LookupRoutes returns the routes of the lookup form and of its results.
 func LookupRoutes(talk Conversation) []page.Route {
@@ -88,19 +88,19 @@ func sendLookup(q *page.Exchange) error {
 	form := q.R.PostForm
 	text := strings.TrimSpace(form.Get(searchText) + form.Get(paramText))
 	switch {
-	case !form.Has(searchText) && !form.Has(lookupList):
-		text = strings.TrimSpace(form.Get(lookupNumber))
+	case !form.Has(searchText) && !form.Has(lookupListField):
+		text = strings.TrimSpace(form.Get(lookupNumberField))
 	case isLikeNumber(text):
-	case containsNumber.MatchString(understudy.NormalizeNumber(text)):
+	case numberPattern.MatchString(understudy.NormalizeNumber(text)):
 		return &page.Problem{Title: "Look up a number without other words", Kind: understudy.ErrInvalid, Href: lookupPath, Link: "Find a caller",
 			Hint: "Type only the number. A search puts its text into its address, where a number that your role can't see must not " +
 				"appear."}
 	default:
-		form.Del(lookupNumber)
+		form.Del(lookupNumberField)
 		to := "/search"
-		if form.Has(lookupList) {
-			to, _, _ = strings.Cut(page.LocalPath(form.Get(lookupList)), "?")
-			form.Del(lookupList)
+		if form.Has(lookupListField) {
+			to, _, _ = strings.Cut(page.LocalPath(form.Get(lookupListField)), "?")
+			form.Del(lookupListField)
 		}
 		q.RedirectBack(to+"?"+form.Encode(), "")
 		return nil
@@ -123,8 +123,8 @@ func sendLookup(q *page.Exchange) error {
 	return nil
 }
 
-// containsNumber matches a text that contains a phone number with a country code.
-var containsNumber = regexp.MustCompile(`\+([ ().\-/]*[0-9]){7}`)
+// numberPattern matches a text that contains a phone number with a country code.
+var numberPattern = regexp.MustCompile(`\+([ ().\-/]*[0-9]){7}`)
 
 // isLikeNumber reports whether somebody who types this text into the search box means a phone number.
 func isLikeNumber(text string) bool {

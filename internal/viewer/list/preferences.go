@@ -16,8 +16,8 @@ import (
 
 const (
 	columnsCookie = "understudy_columns"
-	// maxPreferences is the maximum size of a cookie's value in bytes. Browsers store at most 4096 bytes with the name.
-	maxPreferences = 3500
+	// maxPreferenceBytes is the maximum size of a cookie's value in bytes. Browsers store at most 4096 bytes with the name.
+	maxPreferenceBytes = 3500
 
 	viewCookie           = "understudy_found"
 	viewTable, viewCards = "table", "cards"
@@ -27,7 +27,7 @@ const (
 // columns separated by commas. The kind that the reader chose columns for most recently is last.
 func preferredColumns(r *http.Request) understudy.Query {
 	c, err := r.Cookie(columnsCookie)
-	if err != nil || len(c.Value) > maxPreferences {
+	if err != nil || len(c.Value) > maxPreferenceBytes {
 		return nil
 	}
 	all, err := understudy.ParseQuery(c.Value)
@@ -98,10 +98,10 @@ func keepColumns(w http.ResponseWriter, r *http.Request, k *plan.Kind, columns [
 	if len(columns) > 0 {
 		all = append(all, understudy.Param{Name: name, Value: columnNames(columns)})
 	}
-	for len(all) > 1 && len(all.String()) > maxPreferences {
+	for len(all) > 1 && len(all.String()) > maxPreferenceBytes {
 		all = all[1:]
 	}
-	page.KeepChoice(w, r, columnsCookie, all.String())
+	page.SetChoiceCookie(w, r, columnsCookie, all.String())
 }
 
 // viewForm is the form that chooses whether a search shows hits or tables.
@@ -120,7 +120,7 @@ func setView(q *page.Exchange) error {
 	default:
 		return page.NewUnknownWord("view", view, []string{viewTable, viewCards}, nil)
 	}
-	page.KeepChoice(q.Reply.W, q.R, viewCookie, value)
+	page.SetChoiceCookie(q.Reply.W, q.R, viewCookie, value)
 	q.RedirectBack(page.LocalPath(q.R.PostFormValue("back")), "")
 	return nil
 }

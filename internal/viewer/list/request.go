@@ -38,8 +38,8 @@ type searchRequest struct {
 	lookupToken string // the token of a phone number to look up; the request then has no fields but this, cursor and back
 }
 
-// orders are the orders that every search offers.
-var orders = []page.Option{{Value: "", Text: "newest first"}, {Value: "oldest", Text: "oldest first"},
+// commonOrders are the orders that every search offers.
+var commonOrders = []page.Option{{Value: "", Text: "newest first"}, {Value: "oldest", Text: "oldest first"},
 	{Value: "rank", Text: "best match first"}}
 
 // readSearchRequest parses the address of a search. It ignores empty parameters, which an empty input of the form causes.
@@ -56,9 +56,9 @@ func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
 		case searchSource:
 			s.source = p.Value
 		case searchKind:
-			s.kinds = page.AppendNew(s.kinds, p.Value)
+			s.kinds = page.AppendUnique(s.kinds, p.Value)
 		case searchNarrow:
-			s.narrow = page.AppendNew(s.narrow, p.Value)
+			s.narrow = page.AppendUnique(s.narrow, p.Value)
 		case searchSort:
 			s.sort = p.Value
 		case searchCursor:
@@ -91,7 +91,7 @@ func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
 
 // isCommonOrder reports whether the order is one that every search offers.
 func isCommonOrder(sort string) bool {
-	return slices.ContainsFunc(orders, func(o page.Option) bool { return o.Value == sort })
+	return slices.ContainsFunc(commonOrders, func(o page.Option) bool { return o.Value == sort })
 }
 
 // orderField returns the column for the field by which an order sorts, whatever its kind. It returns nil if there is
@@ -127,8 +127,8 @@ func joinConditions(text string, narrow []string) string {
 	return strings.Join(parts, " ")
 }
 
-// onlyKinds matches a search condition that a record is of one of some kinds.
-var onlyKinds = regexp.MustCompile(`^kind:[a-z0-9_]+(?:,[a-z0-9_]+)*$`)
+// kindConditionPattern matches a search condition that a record is of one of some kinds.
+var kindConditionPattern = regexp.MustCompile(`^kind:[a-z0-9_]+(?:,[a-z0-9_]+)*$`)
 
 // kindsIn returns the kinds to which the form or a condition limits the search. It returns nil if nothing limits them.
 func (s *searchRequest) kindsIn() []string {
@@ -137,7 +137,7 @@ func (s *searchRequest) kindsIn() []string {
 		terms = nil
 	}
 	for _, term := range append(terms, s.narrow...) {
-		if onlyKinds.MatchString(term) {
+		if kindConditionPattern.MatchString(term) {
 			return strings.Split(strings.TrimPrefix(term, "kind:"), ",")
 		}
 	}
@@ -200,7 +200,7 @@ func (s *searchRequest) chips(q *page.Exchange) []chip {
 	for i, name := range s.kinds {
 		at := s.first()
 		at.kinds = slices.Delete(slices.Clone(s.kinds), i, i+1)
-		all = append(all, chip{"In", q.V.ShowValue("kind", name, nil), at.address("")})
+		all = append(all, chip{"In", q.V.FormatValue("kind", name, nil), at.address("")})
 	}
 	for i, term := range s.narrow {
 		at := s.first()

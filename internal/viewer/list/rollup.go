@@ -15,11 +15,11 @@ import (
 type rollup struct {
 	Title  string // the title of the field whose values are the levels
 	Spans  []string
-	Levels []level
+	Levels []rollupLevel
 }
 
-// level is one value of the field, with the counts of its records. Its cell links to the list filtered by the value.
-type level struct {
+// rollupLevel is one value of the field, with the counts of its records. Its cell links to the list filtered by the value.
+type rollupLevel struct {
 	Cell   page.Cell
 	Counts []tally
 }
@@ -31,8 +31,8 @@ type tally struct {
 	AtLeast bool
 }
 
-// spans are the recent time spans for which records are counted.
-var spans = [...]struct {
+// rollupSpans are the recent time spans for which records are counted.
+var rollupSpans = [...]struct {
 	word   string
 	length time.Duration
 }{{"5 minutes", 5 * time.Minute}, {"hour", time.Hour}, {"day", 24 * time.Hour}, {"3 days", 72 * time.Hour}}
@@ -51,11 +51,11 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 		}
 	}
 	out := &rollup{Title: by.Heading}
-	for _, span := range spans {
+	for _, span := range rollupSpans {
 		out.Spans = append(out.Spans, span.word)
 	}
 	values, filter := lv.levels(k.Spec.Rollup)
-	counts := map[string][len(spans)]int64{}
+	counts := map[string][len(rollupSpans)]int64{}
 	oldest := lv.q.Clock.Start
 	for _, row := range rows {
 		t, ok := page.ClockTime(k, row)
@@ -68,7 +68,7 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 		}
 		oldest = page.MinTime(oldest, t)
 		n := counts[value]
-		for i, span := range spans {
+		for i, span := range rollupSpans {
 			if lv.q.Clock.Start.Sub(t) <= span.length {
 				n[i]++
 			}
@@ -77,13 +77,13 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 	}
 	more := !lv.q.Answer.Page.Next.IsZero()
 	for _, value := range values {
-		l := level{Cell: page.Cell{Text: value, Tone: s.Tone(k.Spec.Rollup, value)}}
+		l := rollupLevel{Cell: page.Cell{Text: value, Tone: s.Tone(k.Spec.Rollup, value)}}
 		if filter != "" {
 			query := lv.ask.query.Remove(func(p understudy.Param) bool { return p.Name == filter })
 			l.Cell.Href = lv.ask.address("", append(query, understudy.Param{Name: filter, Value: value}), nil)
 		}
 		for i, n := range counts[value] {
-			l.Counts = append(l.Counts, tally{n, more && lv.q.Clock.Start.Sub(oldest) <= spans[i].length})
+			l.Counts = append(l.Counts, tally{n, more && lv.q.Clock.Start.Sub(oldest) <= rollupSpans[i].length})
 		}
 		out.Levels = append(out.Levels, l)
 	}

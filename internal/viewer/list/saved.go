@@ -45,7 +45,7 @@ func (sv searchView) newShelf(found bool) (*shelf, error) {
 	if err != nil {
 		return nil, err
 	}
-	first := sv.s.first()
+	first := sv.request.first()
 	out := &shelf{CanSave: found, BackHref: first.address(""),
 		CanWatch: sv.q.V.Options.Watches != nil && len(sv.q.V.Options.Watches.Channels()) > 0}
 	if _, raw, ok := strings.Cut(out.BackHref, "?"); ok && found {
@@ -81,10 +81,10 @@ func saveSearch(q *page.Exchange) error {
 	}
 	s := &searchRequest{text: strings.TrimSpace(form.Get(searchText)), source: form.Get(searchSource), sort: form.Get(searchSort)}
 	for _, k := range form[searchKind] {
-		s.kinds = page.AppendNew(s.kinds, k)
+		s.kinds = page.AppendUnique(s.kinds, k)
 	}
 	for _, n := range form[searchNarrow] {
-		s.narrow = page.AppendNew(s.narrow, n)
+		s.narrow = page.AppendUnique(s.narrow, n)
 	}
 	one := query.SavedSearch{Name: name, Owner: q.Rights.Caller.Name, Shared: form.Get("shared") != "", Request: s.ask(), At: q.Clock.Start}
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "saved search keep", Source: s.source,

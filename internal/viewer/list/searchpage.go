@@ -42,9 +42,9 @@ type searchable struct {
 
 type prefixHelp struct{ Prefix, Kind, Href string }
 
-// maxTyped is the length in bytes of the longest text that may be an id or a phone number. maxSearched is that of the
+// maxTypedBytes is the length in bytes of the longest text that may be an id or a phone number. maxSearchBytes is that of the
 // longest search, which has room for a hundred ids.
-const maxTyped, maxSearched = 200, 6000
+const maxTypedBytes, maxSearchBytes = 200, 6000
 
 // serveSearch shows what a search finds. If the text is the id or number of one page, it redirects there; if of several, it
 // links to them. Without a text it shows what can be typed. It reads records only if the id may belong to more than one kind.
@@ -53,16 +53,16 @@ func serveSearch(q *page.Exchange) error {
 	if err != nil {
 		return err
 	}
-	most := maxTyped
+	most := maxTypedBytes
 	if q.V.Options.Search != nil {
-		most = maxSearched
+		most = maxSearchBytes
 	}
 	if len(s.text) > most {
 		return page.NewBadRequest("This is too long to search for", "Enter only an id, or only the words that matter.", nil)
 	}
 	q.SearchText = s.text
 	var matches []page.Link
-	if s.isPlain() && len(s.text) <= maxTyped {
+	if s.isPlain() && len(s.text) <= maxTypedBytes {
 		matches = findMatches(q, s.text)
 	}
 	if q.DataFormat != "" {
@@ -87,7 +87,7 @@ func serveSearch(q *page.Exchange) error {
 		if p.Shelf, err = (searchView{q, s}).newShelf(p.Found != nil); err != nil {
 			return err
 		}
-		p.SpecSearches = q.Rights.ReadySearches()
+		p.SpecSearches = q.Rights.SpecSearches()
 		if p.Found != nil && q.V.Options.Sums != nil {
 			p.Found.SumsHref = page.SearchAddress(page.SumsPath, query.SearchRequest{
 				Text: joinConditions(s.text, s.narrow), Source: s.source, Kinds: s.kinds})
@@ -101,8 +101,8 @@ func serveSearch(q *page.Exchange) error {
 
 // searchView serves one search.
 type searchView struct {
-	q *page.Exchange
-	s *searchRequest
+	q       *page.Exchange
+	request *searchRequest
 }
 
 // searchData sends the result of a search in a data format. If the text may be the id or number of pages, it sends
@@ -112,7 +112,7 @@ func (sv searchView) searchData(matches []page.Link) error {
 		return page.NewNotFound("Search is not available here", "This server has no search index.", "")
 	}
 	if sv.q.V.Options.Search == nil || len(matches) > 0 && sv.q.DataFormat == page.DataSuffix ||
-		joinConditions(sv.s.text, sv.s.narrow) == "" && len(sv.s.kinds) == 0 && sv.s.source == "" {
+		joinConditions(sv.request.text, sv.request.narrow) == "" && len(sv.request.kinds) == 0 && sv.request.source == "" {
 		type match struct {
 			Href string `json:"href"`
 			Text string `json:"text"`
@@ -126,7 +126,7 @@ func (sv searchView) searchData(matches []page.Link) error {
 		}
 		return sv.q.SendJSON(map[string]any{"matches": all})
 	}
-	first := sv.s.first()
+	first := sv.request.first()
 	err := exportFound(sv.q, "search", first.ask(), nil, foundFields(sv.q, first.source, first.kindsIn()))
 	if wrong := page.FindSyntaxError(err); wrong != nil {
 		return &page.Problem{Title: "This can't be searched for", Hint: fmt.Sprintf("Character %d: %s.", wrong.Character+1, wrong.Why),
@@ -137,17 +137,17 @@ func (sv searchView) searchData(matches []page.Link) error {
 
 // orderOptions returns the orders that every search offers. If the current order sorts by a field, it returns that too.
 func (sv searchView) orderOptions() []page.Option {
-	all := slices.Clone(orders)
-	if c := orderField(sv.q, sv.s.sort); c != nil && !isCommonOrder(sv.s.sort) {
+	all := slices.Clone(commonOrders)
+	if c := orderField(sv.q, sv.request.sort); c != nil && !isCommonOrder(sv.request.sort) {
 		text := "by " + c.Words
 		// a cost is shown without its minus sign, so its order is reversed
-		if strings.HasPrefix(sv.s.sort, "-") != (c.Spec.Show == spec.ShowCost) {
+		if strings.HasPrefix(sv.request.sort, "-") != (c.Spec.Show == spec.ShowCost) {
 			text += ", largest first"
 		}
-		all = append(all, page.Option{Value: sv.s.sort, Text: text})
+		all = append(all, page.Option{Value: sv.request.sort, Text: text})
 	}
 	for i := range all {
-		all[i].Selected = all[i].Value == sv.s.sort
+		all[i].Selected = all[i].Value == sv.request.sort
 	}
 	return all
 }

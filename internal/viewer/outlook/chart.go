@@ -26,8 +26,8 @@ type chart struct {
 
 // The maximum number of grid lines, and the number of points of the area with the likely values.
 const (
-	marks     = 5
-	fanPoints = 24
+	maxGridLines = 5
+	fanPoints    = 24
 )
 
 // normal95 is the 0.95 quantile of the standard normal distribution.
@@ -60,7 +60,7 @@ func newChart(q *page.Exchange, f *forecast.Forecast, w figures) *chart {
 	y := func(v float64) float64 {
 		return page.RoundCoordinate(100 - 100*(min(max(v, low), high)-low)/(high-low))
 	}
-	c := &chart{Level: y(level), LevelText: w.write(f.Level), Now: x(last.At)}
+	c := &chart{Level: y(level), LevelText: w.format(f.Level), Now: x(last.At)}
 	var course, middle, upper, lower strings.Builder
 	for _, p := range f.Line {
 		fmt.Fprintf(&course, "%g,%g ", x(p.At), y(p.Value))
@@ -73,14 +73,15 @@ func newChart(q *page.Exchange, f *forecast.Forecast, w figures) *chart {
 	}
 	c.Line, c.Middle = strings.TrimSpace(course.String()), strings.TrimSpace(middle.String())
 	c.Band = strings.TrimSpace(upper.String() + lower.String())
-	step := niceStep(high-low, marks)
+	step := niceStep(high-low, maxGridLines)
 	for v := math.Ceil(low/step) * step; v <= high+step/1e6; v += step {
-		c.Grid = append(c.Grid, page.GridLine{Y: y(v), Text: w.write(strconv.FormatFloat(math.Round(v/step)*step+0, 'g', 6, 64))})
+		c.Grid = append(c.Grid, page.GridLine{Y: y(v), Text: w.format(strconv.FormatFloat(math.Round(v/step)*step+0, 'g', 6, 64))})
 	}
 	c.Marks = timeMarks(q, f.Since, end, x)
-	c.Says = "The number from " + day(q, &f.Since) + " to " + day(q, &f.At) + ", last " + w.write(f.Value) + "; the level " + w.write(f.Level)
+	c.Says = "The number from " + dayText(q, &f.Since) + " to " + dayText(q, &f.At) + ", last " +
+		w.format(f.Value) + "; the level " + w.format(f.Level)
 	if f.State == forecast.Ready {
-		c.Says += "; from there on, until " + day(q, &f.By) + ", where 90 % of the likely paths are at each time"
+		c.Says += "; from there on, until " + dayText(q, &f.By) + ", where 90 % of the likely paths are at each time"
 	}
 	return c
 }
@@ -101,9 +102,9 @@ func fanOf(f *forecast.Forecast, at, value, end float64) (fan []fanPoint) {
 }
 
 func timeMarks(q *page.Exchange, since time.Time, days float64, x func(float64) float64) (all []page.Mark) {
-	form, step := "2 Jan", max(math.Ceil(days/marks), 1)
+	form, step := "2 Jan", max(math.Ceil(days/maxGridLines), 1)
 	if days < 2 {
-		form, step = "15:04", max(days/marks, 1./1440)
+		form, step = "15:04", max(days/maxGridLines, 1./1440)
 	}
 	for at := step / 2; at < days; at += step {
 		l := since.Add(time.Duration(at * 24 * float64(time.Hour))).In(q.Clock.Zone)

@@ -20,12 +20,12 @@ import (
 	"understudy/spec"
 )
 
-// root is the path below which each forecast has its page.
-const root = forecast.Path + "/"
+// seriesPathPrefix is the path below which each forecast has its page.
+const seriesPathPrefix = forecast.Path + "/"
 
 // Routes returns the routes of the forecasts' pages.
 func Routes() []page.Route {
-	return []page.Route{{Pattern: "GET " + root + "{source}/{series}", Handler: serve}}
+	return []page.Route{{Pattern: "GET " + seriesPathPrefix + "{source}/{series}", Handler: serve}}
 }
 
 // outlookPage is the data of the template outlook.html: a forecast in words.
@@ -75,7 +75,7 @@ func serve(q *page.Exchange) error {
 			known = append(known, one.Kind+"."+one.Field)
 		}
 		return page.NewUnknownWord("forecast of "+q.Source.Spec.Title, name, known,
-			func(n string) string { return root + q.Source.Name + "/" + n })
+			func(n string) string { return seriesPathPrefix + q.Source.Name + "/" + n })
 	}
 	query := q.R.URL.Query()
 	for parameter := range query {
@@ -127,18 +127,20 @@ func seriesOf(q *page.Exchange, s *plan.Source) (all []understudy.Series) {
 func Links(q *page.Exchange) (links []page.Link) {
 	for _, one := range seriesOf(q, q.Source) {
 		if one.Kind == q.Kind.Spec.Name {
-			links = append(links, page.Link{Href: href(one), Text: "Forecast of the " + nameOf(q, one)})
+			links = append(links, page.Link{Href: href(one), Text: "Forecast of the " + seriesName(q, one)})
 		}
 	}
 	return links
 }
 
-func href(s understudy.Series) string { return root + s.Source + "/" + s.Kind + "." + s.Field }
+func href(s understudy.Series) string {
+	return seriesPathPrefix + s.Source + "/" + s.Kind + "." + s.Field
+}
 
 // Line is a sampled number on the home page. It has a sentence about the forecast, which may be empty.
 type Line struct {
 	Name, Href, Value, Text string
-	At                      *page.When // when the value was sampled
+	At                      *page.When // when the value of the number was sampled
 	Bad                     bool
 }
 
@@ -195,7 +197,7 @@ func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w fi
 	if w.field.Unit == "" || err != nil {
 		return w
 	}
-	for _, row := range q.ReadOn(ctx, target, false, false).Rows() {
+	for _, row := range q.ReadExportPage(ctx, target, false, false).Rows() {
 		if v := row.Field(w.field.Unit); v.State == access.Seen {
 			w.unit = v.Text
 		}
@@ -206,8 +208,8 @@ func figuresOf(ctx context.Context, q *page.Exchange, s understudy.Series) (w fi
 	return w
 }
 
-// write returns one value formatted for people.
-func (w figures) write(number string) string {
+// format returns one value formatted for people.
+func (w figures) format(number string) string {
 	if w.field == nil {
 		return number
 	}
@@ -219,30 +221,30 @@ func (w figures) write(number string) string {
 
 // newPage returns the data of a forecast's page, except its form and chart.
 func newPage(q *page.Exchange, f *forecast.Forecast, s understudy.Series, w figures) outlookPage {
-	v := outlookPage{Forecast: f, Name: nameOf(q, s), Newest: q.Clock.Moment(f.At), By: sayDay(q, f.By), Sure: percentText(f.Percent)}
-	v.Says.Value, v.Says.Level = w.write(f.Value), w.write(f.Level)
+	v := outlookPage{Forecast: f, Name: seriesName(q, s), Newest: q.Clock.Moment(f.At), By: sayDay(q, f.By), Sure: percentText(f.Percent)}
+	v.Says.Value, v.Says.Level = w.format(f.Value), w.format(f.Level)
 	if f.State != forecast.Ready {
 		return v
 	}
-	v.Likely, v.LikelyBand = percentText(f.Probability.Figure), band(percentText(f.Probability.Low), percentText(f.Probability.High))
+	v.Likely, v.LikelyBand = percentText(f.Probability.Figure), rangeText(percentText(f.Probability.Low), percentText(f.Probability.High))
 	for _, d := range f.Dates {
 		one := dateView{Percent: strconv.FormatFloat(d.Probability, 'g', 6, 64), Never: d.At == nil}
 		if d.At != nil {
 			one.At = sayDay(q, *d.At)
-			one.Band = band(day(q, d.Early), day(q, d.Late))
+			one.Band = rangeText(dayText(q, d.Early), dayText(q, d.Late))
 		}
 		v.Dates = append(v.Dates, one)
 	}
-	v.Says.Need = w.write(strconv.FormatFloat(f.Need.Figure, 'f', 2, 64))
-	v.Says.Daily = w.write(shortNumber(f.Drift)) + " a day, deviation " + w.write(shortNumber(f.Deviation))
+	v.Says.Need = w.format(strconv.FormatFloat(f.Need.Figure, 'f', 2, 64))
+	v.Says.Daily = w.format(shortNumber(f.Drift)) + " a day, deviation " + w.format(shortNumber(f.Deviation))
 	if f.Drift > 0 {
 		v.Says.Daily = "+" + v.Says.Daily
 	}
 	return v
 }
 
-// nameOf returns the name of a sampled number: its kind, followed by its field if that has another name.
-func nameOf(q *page.Exchange, s understudy.Series) string {
+// seriesName returns the name of a sampled number: its kind, followed by its field if that has another name.
+func seriesName(q *page.Exchange, s understudy.Series) string {
 	src := q.V.ByName[s.Source]
 	k := src.ByName[s.Kind]
 	if k == nil {
@@ -255,16 +257,16 @@ func nameOf(q *page.Exchange, s understudy.Series) string {
 	return k.Spec.Singular + ": " + field
 }
 
-// day returns the day of a moment in the reader's zone. If the moment is near the current time, it adds the time of
+// dayText returns the day of a moment in the reader's zone. If the moment is near the current time, it adds the time of
 // day. It returns "never" for nil.
-func day(q *page.Exchange, at *time.Time) string {
+func dayText(q *page.Exchange, at *time.Time) string {
 	if at == nil {
 		return "never"
 	}
 	l := at.In(q.Clock.Zone)
 	switch {
-	case l.Sub(q.Clock.Start).Abs() < near:
-		return page.SayDay(l, q.Clock.Start.In(q.Clock.Zone)) + " " + l.Format("15:04")
+	case l.Sub(q.Clock.Start).Abs() < maxTimeOfDayDistance:
+		return page.FormatDay(l, q.Clock.Start.In(q.Clock.Zone)) + " " + l.Format("15:04")
 	case l.Year() == q.Clock.Start.In(q.Clock.Zone).Year():
 		return l.Format("2 January")
 	}
@@ -273,13 +275,13 @@ func day(q *page.Exchange, at *time.Time) string {
 
 // sayDay is like day, but the result also has the exact time, which is shown on hover.
 func sayDay(q *page.Exchange, at time.Time) page.When {
-	w := q.Clock.Say(at, false)
-	w.Text = day(q, &at)
+	w := q.Clock.FormatMoment(at, false)
+	w.Text = dayText(q, &at)
 	return w
 }
 
-// near is how near to the current time a moment must be for its time of day to be shown.
-const near = 48 * time.Hour
+// maxTimeOfDayDistance is how near to the current time a moment must be for its time of day to be shown.
+const maxTimeOfDayDistance = 48 * time.Hour
 
 // percentText returns a probability in percent. It never rounds a probability to 0 or 100 percent.
 func percentText(p float64) string {
@@ -292,8 +294,8 @@ func percentText(p float64) string {
 	return strconv.FormatFloat(math.Round(p*1000)/10, 'f', -1, 64) + " %"
 }
 
-// band returns a range in words. It returns "" if both ends are the same.
-func band(low, high string) string {
+// rangeText returns a range in words. It returns "" if both ends are the same.
+func rangeText(low, high string) string {
 	if low == high {
 		return ""
 	}

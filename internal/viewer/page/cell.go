@@ -39,8 +39,8 @@ type Cell struct {
 	Tags      []string // the values of an array, shown as separate labels instead of Text
 }
 
-// Clipped is the longest text of a table cell, in runes.
-const Clipped = 160
+// MaxCellRunes is the longest text of a table cell, in runes.
+const MaxCellRunes = 160
 
 // Cell draws the value of one column. It may use other fields of the row, such as the currency of a price. list is
 // true if the cell is for a table, where long text is cut.
@@ -71,7 +71,7 @@ func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
 	out.Text = val.Text
 	s.draw(c, row, list, &out)
 	if list {
-		out.Text = understudy.ClipTo(out.Text, Clipped)
+		out.Text = understudy.ClipTo(out.Text, MaxCellRunes)
 	}
 	out.Wide = !list && utf8.RuneCountInString(out.Text) > 50
 	return out
@@ -100,7 +100,7 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 	case plan.Prose:
 		out.Prose = true
 		if c.Spec.Show == spec.ShowForm {
-			out.Text = plan.ReadForm(raw, formApart[list])
+			out.Text = plan.DecodeForm(raw, formSeparators[list])
 		}
 	case plan.ErrorCode:
 		why := s.Kind.Source.Reason(raw)
@@ -131,8 +131,8 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 	}
 }
 
-// formApart is the separator between the values of a form: the key is true in a list, and false on a record's page.
-var formApart = map[bool]string{true: " · ", false: "\n"}
+// formSeparators is the separator between the values of a form: the key is true in a list, and false on a record's page.
+var formSeparators = map[bool]string{true: " · ", false: "\n"}
 
 // drawDate writes a moment in words. The complete date and the time zone are shown on hover.
 func (s *CellContext) drawDate(c *plan.Column, out *Cell, list bool) {
@@ -143,11 +143,11 @@ func (s *CellContext) drawDate(c *plan.Column, out *Cell, list bool) {
 	var w When
 	switch {
 	case dateOnly:
-		w = sayDate(t, s.q.Clock.Start, s.q.Clock.Zone)
+		w = formatDate(t, s.q.Clock.Start, s.q.Clock.Zone)
 	case s.inTable:
-		w = s.q.Clock.sayShort(t, s.Seconds)
+		w = s.q.Clock.formatShort(t, s.Seconds)
 	default:
-		w = s.q.Clock.Say(t, s.Seconds || list)
+		w = s.q.Clock.FormatMoment(t, s.Seconds || list)
 	}
 	out.Text, out.Stamp = w.Text, w.Stamp
 	if !s.inTable { // in a table, the script of the page adds this title
@@ -196,7 +196,7 @@ func (s *CellContext) drawNumber(c *plan.Column, row access.Row, out *Cell) {
 	}
 	out.Unit = shown
 	if strings.HasPrefix(raw, "-") {
-		out.Text = plan.Minus + raw[1:]
+		out.Text = plan.MinusSign + raw[1:]
 	}
 }
 
@@ -247,7 +247,7 @@ func (s *CellContext) phoneLink(c *plan.Column, raw string) string {
 	if name == "" {
 		return ""
 	}
-	return s.asOf.Keep(s.Kind.Href + plan.WithQuery(append(plan.OwnVars(s.Vars), understudy.Param{Name: name, Value: raw})))
+	return s.asOf.AddTo(s.Kind.Href + plan.WithQuery(append(plan.OwnVars(s.Vars), understudy.Param{Name: name, Value: raw})))
 }
 
 // recordLink returns the address of the record whose id the value is. The kind of that record comes from the field's
@@ -256,16 +256,16 @@ func (s *CellContext) recordLink(c *plan.Column, row access.Row, raw string) str
 	var found *plan.Kind
 	for _, k := range s.linked {
 		if c.Spec.RootPath() != "" && c.Spec.Link == k.Spec.Name {
-			return s.asOf.Keep(k.Href + "/" + url.PathEscape(spec.ParseRoot(raw)))
+			return s.asOf.AddTo(k.Href + "/" + url.PathEscape(spec.ParseRoot(raw)))
 		}
 		if len(k.Spec.ID) != 1 {
 			continue
 		}
 		switch {
 		case c.IsID && k == s.Kind:
-			return s.asOf.Keep(recordHref(k, row, raw, s.Vars))
+			return s.asOf.AddTo(recordHref(k, row, raw, s.Vars))
 		case c.Spec.Link == k.Spec.Name && len(k.PlannedInstances[0].Needs) == 0:
-			return s.asOf.Keep(recordHref(k, row, raw, s.Vars))
+			return s.asOf.AddTo(recordHref(k, row, raw, s.Vars))
 		case (c.Spec.Link == "" || c.Spec.Link == spec.AnyKind) && !c.IsID && k.Spec.HasIDPrefix(raw) && plan.IsFormedID(raw):
 			if found != nil {
 				return SearchAddress("/search", query.SearchRequest{Text: raw})
@@ -276,7 +276,7 @@ func (s *CellContext) recordLink(c *plan.Column, row access.Row, raw string) str
 	if found == nil || len(found.PlannedInstances[0].Needs) > 0 {
 		return ""
 	}
-	return s.asOf.Keep(found.Href + "/" + url.PathEscape(raw))
+	return s.asOf.AddTo(found.Href + "/" + url.PathEscape(raw))
 }
 
 // Tone returns the CSS class for a state. The classes distinguish failed records and records still in progress from others.

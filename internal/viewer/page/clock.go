@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	zonePath   = "/-/timezone"
-	ZoneCookie = "understudy_zone"
-	ZoneYear   = 365 * 24 * 60 * 60 // the lifetime of the cookies for the time zone and the theme, in seconds
-	maxZones   = 1000               // the maximum number of zones in memory, which is more than the time zone database has
+	zonePath            = "/-/timezone"
+	ZoneCookie          = "understudy_zone"
+	ChoiceCookieSeconds = 365 * 24 * 60 * 60 // the lifetime of the cookies for the time zone and the theme, in seconds
+	maxZones            = 1000               // the maximum number of zones in memory, which is more than the time zone database has
 )
 
 // zoneNames are all zones of the IANA database that Go knows, with aliases.
@@ -35,7 +35,7 @@ type zones struct {
 	home   *time.Location
 	mu     sync.Mutex
 	loaded map[string]*time.Location
-	at     time.Time     // the moment for which drawn was rendered
+	at     time.Time     // the moment for which the options of the zone menu were rendered
 	drawn  template.HTML // the options of the menu, with the zones' offsets at that moment
 }
 
@@ -114,7 +114,7 @@ func (v *Visitor) SetZone(w http.ResponseWriter, r *http.Request) {
 			NewBadRequest("There is no timezone "+understudy.Clip(name), "Write a name like Europe/Berlin.", nil))
 		return
 	}
-	KeepChoice(w, r, ZoneCookie, name)
+	SetChoiceCookie(w, r, ZoneCookie, name)
 	Redirect(w, r, LocalPath(r.PostFormValue("back")))
 }
 
@@ -166,14 +166,14 @@ func (v *Visitor) SetTheme(w http.ResponseWriter, r *http.Request) {
 	if name == autoTheme {
 		name = ""
 	}
-	KeepChoice(w, r, themeCookie, name)
+	SetChoiceCookie(w, r, themeCookie, name)
 	Redirect(w, r, LocalPath(r.PostFormValue("back")))
 }
 
-// KeepChoice stores a reader's choice in a cookie for a year. An empty value deletes the cookie.
-func KeepChoice(w http.ResponseWriter, r *http.Request, cookie, value string) {
+// SetChoiceCookie stores a reader's choice in a cookie for a year. An empty value deletes the cookie.
+func SetChoiceCookie(w http.ResponseWriter, r *http.Request, cookie, value string) {
 	c := &http.Cookie{
-		Name: cookie, Value: value, Path: "/", MaxAge: ZoneYear, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
+		Name: cookie, Value: value, Path: "/", MaxAge: ChoiceCookieSeconds, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
 	}
 	if value == "" {
 		c.MaxAge = -1
@@ -270,8 +270,8 @@ func restorePlus(text string) string {
 // isStorable reports whether the store supports the year of a time.
 func isStorable(t time.Time) bool { return t.Year() >= 1970 && t.Year() < 2200 }
 
-// Keep adds the moment that the page shows to an address of this viewer.
-func (a AsOf) Keep(href string) string {
+// AddTo adds the moment that the page shows to an address of this viewer.
+func (a AsOf) AddTo(href string) string {
 	if a.At.IsZero() || href == "" {
 		return href
 	}
@@ -326,7 +326,7 @@ func ExplainPastError(q *Exchange, err error) error {
 		return err
 	}
 	return &Problem{
-		Title: "There is no data about this from " + q.Clock.Say(q.Clock.AsOf.At, true).Text,
+		Title: "There is no data about this from " + q.Clock.FormatMoment(q.Clock.AsOf.At, true).Text,
 		Hint:  "It was not known yet, it was deleted, or its old versions were not kept.",
 		Href:  AddressWith(q.R.URL, nil), Link: "See the current version", Kind: understudy.ErrNotFound,
 	}

@@ -41,16 +41,16 @@ type When struct {
 	Exact string // such as "Mon, 1 Jun 2026 12:03:10 CEST (UTC+02:00), 10:03:10 UTC"
 }
 
-// Say writes a moment in words in the reader's zone. Exact always has the seconds and the zone. Text has the seconds
+// FormatMoment writes a moment in words in the reader's zone. Exact always has the seconds and the zone. Text has the seconds
 // only if seconds is true.
-func (c *Clock) Say(t time.Time, seconds bool) When {
+func (c *Clock) FormatMoment(t time.Time, seconds bool) When {
 	l := t.In(c.Zone)
 	clock := "15:04"
 	if seconds {
 		clock = "15:04:05"
 	}
 	return When{
-		Text:  SayDay(l, c.Start.In(c.Zone)) + " " + l.Format(clock),
+		Text:  FormatDay(l, c.Start.In(c.Zone)) + " " + l.Format(clock),
 		Stamp: l.Format(time.RFC3339),
 		Exact: l.Format("Mon, 2 Jan 2006 15:04:05 ") + zoneName(l) + utcSuffix(l),
 	}
@@ -68,10 +68,10 @@ func utcSuffix(l time.Time) string {
 	return u.Format(", 15:04:05 UTC")
 }
 
-// sayShort writes a moment in words for a narrow column. It writes only the time for a moment of today. On another
+// formatShort writes a moment in words for a narrow column. It writes only the time for a moment of today. On another
 // day of this year it writes seconds only if seconds is true.
-func (c *Clock) sayShort(t time.Time, seconds bool) When {
-	w := c.Say(t, true)
+func (c *Clock) formatShort(t time.Time, seconds bool) When {
+	w := c.FormatMoment(t, true)
 	l, today := t.In(c.Zone), c.Start.In(c.Zone)
 	switch {
 	case l.Format(time.DateOnly) == today.Format(time.DateOnly):
@@ -86,16 +86,16 @@ func (c *Clock) sayShort(t time.Time, seconds bool) When {
 	return w
 }
 
-// sayDate writes a plain date, which has no time zone, in words.
-func sayDate(t, now time.Time, zone *time.Location) When {
+// formatDate writes a plain date, which has no time zone, in words.
+func formatDate(t, now time.Time, zone *time.Location) When {
 	today := now.In(zone)
 	// the current day in the reader's zone, as midnight in UTC, because dates without a time are in UTC too
 	day := time.Date(today.Year(), today.Month(), today.Day(), 0, 0, 0, 0, time.UTC)
-	return When{Text: SayDay(t, day), Stamp: t.Format(time.DateOnly), Exact: t.Format("Monday, 2 January 2006")}
+	return When{Text: FormatDay(t, day), Stamp: t.Format(time.DateOnly), Exact: t.Format("Monday, 2 January 2006")}
 }
 
-// SayDay returns the day of a moment in words, such as "Today".
-func SayDay(l, now time.Time) string {
+// FormatDay returns the day of a moment in words, such as "Today".
+func FormatDay(l, now time.Time) string {
 	ly, lm, ld := l.Date()
 	y, m, d := now.Date()
 	if ly == y && lm == m && ld == d {
@@ -132,10 +132,10 @@ func ParseLocal(text string, zone *time.Location) (time.Time, bool) {
 	return t, err == nil
 }
 
-// ParseAgo parses a moment relative to now: "today" is the start of the day in zone, "-7d" the start of the day seven
+// ParseRelative parses a moment relative to now: "today" is the start of the day in zone, "-7d" the start of the day seven
 // days before, and "-1h" the minute that began an hour ago. The same words mean the same moment for some time, so
 // that lists filtered by it can be cached.
-func ParseAgo(text string, now time.Time, zone *time.Location) (time.Time, bool) {
+func ParseRelative(text string, now time.Time, zone *time.Location) (time.Time, bool) {
 	const day = 24 * time.Hour
 	ago := time.Duration(0)
 	if text != "today" {
@@ -240,7 +240,7 @@ func (c *Clock) Moment(t time.Time) *When {
 	if t.IsZero() {
 		return nil
 	}
-	w := c.Say(t, true)
+	w := c.FormatMoment(t, true)
 	w.Text = strings.TrimPrefix(w.Text, "Today ")
 	return &w
 }

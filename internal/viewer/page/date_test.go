@@ -38,7 +38,7 @@ func TestSay(t *testing.T) {
 	} {
 		at, err := time.Parse(time.RFC3339, c.at)
 		must(t, err)
-		w := (&Clock{Start: now, Zone: zone(t, c.zone)}).Say(at, false)
+		w := (&Clock{Start: now, Zone: zone(t, c.zone)}).FormatMoment(at, false)
 		if w.Text != c.text || w.Exact != c.exact {
 			t.Errorf("%s in %s: %q, %q", c.at, c.zone, w.Text, w.Exact)
 		}
@@ -46,7 +46,7 @@ func TestSay(t *testing.T) {
 			t.Errorf("%s: stamp %s", c.at, w.Stamp)
 		}
 	}
-	if w := sayDate(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 5, 31, 23, 0, 0, 0, time.UTC),
+	if w := formatDate(time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 5, 31, 23, 0, 0, 0, time.UTC),
 		zone(t, "Europe/Berlin")); w.Text != "Today" || w.Stamp != "2026-06-01" {
 		t.Errorf("a plain date: %+v", w)
 	}
@@ -60,12 +60,12 @@ func TestParseAgo(t *testing.T) {
 		{"today", "Europe/Berlin", "2026-03-29T22:00:00Z"}, {"-1d", "Europe/Berlin", "2026-03-28T23:00:00Z"},
 		{"today", "America/New_York", "2026-03-29T04:00:00Z"},
 	} {
-		if at, ok := ParseAgo(c.text, now, zone(t, c.zone)); !ok || at.UTC().Format(time.RFC3339) != c.want {
+		if at, ok := ParseRelative(c.text, now, zone(t, c.zone)); !ok || at.UTC().Format(time.RFC3339) != c.want {
 			t.Errorf("%s in %s: %v, want %s", c.text, c.zone, at.UTC(), c.want)
 		}
 	}
 	for _, text := range []string{"", "-", "7d", "--7d", "-soon", "Today", "2026-03-30", "1h", "-9999999999999d"} {
-		if at, ok := ParseAgo(text, now, time.UTC); ok {
+		if at, ok := ParseRelative(text, now, time.UTC); ok {
 			t.Errorf("%q is %v", text, at)
 		}
 	}

@@ -111,7 +111,7 @@ func (v *Visitor) Begin(ctx context.Context, w http.ResponseWriter, r *http.Requ
 // Responses in a data format have no such limit.
 func (t *tasks) startTimers(h http.Header) (end func()) {
 	t.partsWait, t.firstByteWait = t.ctx, t.ctx
-	if formOf(t.r.URL.Path) != "" {
+	if dataFormatOf(t.r.URL.Path) != "" {
 		return func() {}
 	}
 	soon, late := partsTimeout, firstByteTimeout
@@ -157,7 +157,9 @@ func AuditEntry(q *Exchange, e understudy.AuditEntry) understudy.AuditEntry {
 }
 
 // canStream reports whether the response may be sent in pieces. Only pages are, not responses in a data format.
-func canStream(r *http.Request) bool { return r.Method == http.MethodGet && formOf(r.URL.Path) == "" }
+func canStream(r *http.Request) bool {
+	return r.Method == http.MethodGet && dataFormatOf(r.URL.Path) == ""
+}
 
 func recoverPanics(f func() error) (err error) {
 	defer func() {
@@ -170,7 +172,7 @@ func recoverPanics(f func() error) (err error) {
 
 // enter identifies the caller, and finds the source and the kind in the address.
 func (q *Exchange) enter() (err error) {
-	q.DataFormat = formOf(q.R.URL.Path)
+	q.DataFormat = dataFormatOf(q.R.URL.Path)
 	if q.Rights.Caller, err = q.V.Options.Callers.IdentifyPerson(q.R); err != nil {
 		return err
 	}
@@ -224,9 +226,9 @@ const (
 	LinesSuffix = ".jsonl"
 )
 
-// formOf returns the data format that the path requests, or "" if it requests a page. Lists and searches have all
+// dataFormatOf returns the data format that the path requests, or "" if it requests a page. Lists and searches have all
 // three formats, other pages only .json.
-func formOf(path string) string {
+func dataFormatOf(path string) string {
 	for _, form := range []string{DataSuffix, CsvSuffix, LinesSuffix} {
 		if strings.HasSuffix(path, form) && (form == DataSuffix || strings.Count(path, "/") < 3) {
 			return form

@@ -27,7 +27,7 @@ type Problem struct {
 	Hint       string   // what the reader can do about the problem
 	KnownWords []string // the words that the viewer accepts instead, the most similar first
 	Href       string   // the address of a page that helps; empty for the home page
-	Link       string   // the text of the link to Href
+	Link       string   // the text of the link that helps
 	Mistake    *Pointer // the place of the mistake in the reader's input; nil if it is not known
 	// Reason has upstream's error code and its meaning. It is nil if upstream gave no code.
 	Reason *plan.Reason

@@ -38,14 +38,14 @@ type Fragment struct {
 // packing is a fragment compressed to DEFLATE blocks that refer to the fragments before it. The blocks can be reused
 // in every response that has the same fragments before it at the same distances, whatever stands between them.
 type packing struct {
-	behind []stretch
-	bytes  []byte
+	stretchesBefore []stretch
+	bytes           []byte
 }
 
 // stretch is a number of bytes of HTML outside of fragments, followed by a fragment.
 type stretch struct {
-	drawn int
-	f     *Fragment
+	plainBytes int
+	fragment   *Fragment
 }
 
 var packers = sync.Pool{New: func() any {
@@ -60,7 +60,7 @@ func (f *Fragment) compress(behind []stretch, drawn int) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range f.packed {
-		if slices.Equal(p.behind, behind) {
+		if slices.Equal(p.stretchesBefore, behind) {
 			return p.bytes
 		}
 	}
@@ -85,9 +85,9 @@ func window(behind []stretch, f *Fragment) []byte {
 	}
 	var w []byte
 	for _, s := range behind {
-		w = append(w, make([]byte, s.drawn)...)
-		if s.f != nil {
-			w = append(w, s.f.Plain...)
+		w = append(w, make([]byte, s.plainBytes)...)
+		if s.fragment != nil {
+			w = append(w, s.fragment.Plain...)
 		}
 	}
 	return w
@@ -165,20 +165,20 @@ func hashValue(h *maphash.Hash, v reflect.Value) {
 		for i := range v.NumField() {
 			hashValue(h, v.Field(i))
 		}
-	default: // the value is a number or a bool
+	default: // numbers and bools are hashed as they are
 		maphash.WriteComparable(h, v.Interface())
 	}
 }
 
-// Keep renders the named templates of a page as fragments, with the data that data returns. If the fragments are cached under
+// RenderCached renders the named templates of a page as fragments, with the data that data returns. If the fragments are cached under
 // the identity, it does not render them. Its results stand for the fragments and are valid only in the current page.
-func (y *Reply) Keep(of Identity, data func() any, names ...string) ([]template.HTML, error) {
-	return y.keepFragments(of, func() ([]string, any) { return names, data() })
+func (y *Reply) RenderCached(of Identity, data func() any, names ...string) ([]template.HTML, error) {
+	return y.renderFragments(of, func() ([]string, any) { return names, data() })
 }
 
-// keepFragments is like Keep, but draw returns the names of the templates too. The result for a template that writes
+// renderFragments is like Keep, but draw returns the names of the templates too. The result for a template that writes
 // nothing is "".
-func (y *Reply) keepFragments(of Identity, draw func() (names []string, data any)) ([]template.HTML, error) {
+func (y *Reply) renderFragments(of Identity, draw func() (names []string, data any)) ([]template.HTML, error) {
 	all, ok := y.v.FragmentCache.Get(of)
 	if !ok {
 		names, d := draw()
@@ -243,8 +243,8 @@ type packer struct {
 	Independent bool // whether fragments must not refer to earlier fragments, because their order is not known in advance
 	sum, size   uint32
 	before      []byte // the bytes that the next compressed HTML may refer to
-	behind      []stretch
-	between     int
+	stretches   []stretch
+	bytesSince  int
 }
 
 func (p *packer) begin(w *bytes.Buffer) { w.Write([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}) }
@@ -258,17 +258,17 @@ func (p *packer) add(y *Reply, w *bytes.Buffer, page []byte) error {
 				return err
 			}
 			p.count(drawn)
-			p.between += len(drawn)
+			p.bytesSince += len(drawn)
 		}
 		if f == nil {
 			return nil
 		}
 		if p.Independent {
-			p.behind, p.between = nil, 0
+			p.stretches, p.bytesSince = nil, 0
 		}
-		w.Write(f.compress(p.behind, p.between))
+		w.Write(f.compress(p.stretches, p.bytesSince))
 		p.count(f.Plain)
-		p.behind, p.between = append(p.behind, stretch{p.between, f}), 0
+		p.stretches, p.bytesSince = append(p.stretches, stretch{p.bytesSince, f}), 0
 		return nil
 	})
 }

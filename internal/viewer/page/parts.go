@@ -37,7 +37,7 @@ const (
 
 // Future is a read that runs in the background while a page is made (Baker and Hewitt, 1977).
 type Future struct {
-	done chan struct{} // closed when the read has ended
+	done chan struct{} // a channel that is closed when the read has ended
 	Err  error         // the error of the read; it is set before done is closed
 	Stop func()        // cancels the read, whose result is then not needed
 }
@@ -145,8 +145,8 @@ func (q *Exchange) ReadFirst(f func(context.Context) error, beside func()) error
 	return <-own
 }
 
-// settle waits until all reads have ended, or until the context enough ends.
-func (t *tasks) settle(enough context.Context) {
+// waitForReads waits until all reads have ended, or until the context enough ends.
+func (t *tasks) waitForReads(enough context.Context) {
 	for slices.ContainsFunc(t.futures, func(f *Future) bool { return !f.HasEnded() }) {
 		select {
 		case <-t.ended:
@@ -163,7 +163,7 @@ func (q *Exchange) Parts(page string, all ...*Part) *Parts {
 	if !canStream(q.R) {
 		enough = q.Ctx
 	}
-	q.Tasks.settle(enough)
+	q.Tasks.waitForReads(enough)
 	p := &Parts{q: q, page: page}
 	for _, one := range all {
 		if one == nil {
@@ -194,7 +194,7 @@ func (p *Parts) Open() template.HTML {
 	}
 	for _, one := range p.all {
 		if one.wasReady {
-			p.fill(one)
+			p.drawPart(one)
 		}
 	}
 	var b strings.Builder
@@ -250,7 +250,7 @@ func (p *Parts) SendRest() (template.HTML, error) {
 		var b strings.Builder
 		for i, one := range p.all {
 			if !one.drawn && one.isReady() {
-				p.fill(one)
+				p.drawPart(one)
 				p.writeSlot(&b, i)
 				p.PendingParts--
 			}
@@ -260,8 +260,8 @@ func (p *Parts) SendRest() (template.HTML, error) {
 	return "</div>\n", nil
 }
 
-// fill renders a part. If that fails, the part shows the error.
-func (p *Parts) fill(one *Part) {
+// drawPart renders a part. If that fails, the part shows the error.
+func (p *Parts) drawPart(one *Part) {
 	one.drawn = true
 	q := p.q
 	render := func(name string, data any) (err error) {
@@ -280,7 +280,7 @@ func (p *Parts) fill(one *Part) {
 		if len(of) == 0 {
 			return render(one.Draw())
 		}
-		kept, err := q.Reply.keepFragments(q.Identity("part "+p.page+" "+one.Title).With(q.V.Seed, of...), func() ([]string, any) {
+		kept, err := q.Reply.renderFragments(q.Identity("part "+p.page+" "+one.Title).With(q.V.Seed, of...), func() ([]string, any) {
 			name, data := one.Draw()
 			if name == "" {
 				return nil, nil
@@ -294,6 +294,6 @@ func (p *Parts) fill(one *Part) {
 	})
 	if err != nil {
 		q.V.Options.Logger.ErrorContext(q.Ctx, "viewer: part of a page", "path", q.R.URL.Path, "part", one.Title, "error", err)
-		_ = render("broken", one.Title) // this template cannot fail
+		_ = render("broken", one.Title) // the template "broken" cannot fail
 	}
 }

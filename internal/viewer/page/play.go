@@ -59,7 +59,7 @@ func (q *Exchange) Contents(k *plan.Kind, row access.Row, vars understudy.Query)
 			p.Hidden = true
 			continue
 		}
-		offer(p, m, row, url)
+		addContentAddress(p, m, row, url)
 	}
 	if p.Audio == "" && p.Image == "" && len(p.Files) == 0 && !p.Hidden {
 		return nil
@@ -67,9 +67,9 @@ func (q *Exchange) Contents(k *plan.Kind, row access.Row, vars understudy.Query)
 	return p
 }
 
-// offer adds one address of an audio or image to the player: for the content itself, by its type, and as a file to
+// addContentAddress adds one address of an audio or image to the player: for the content itself, by its type, and as a file to
 // download. An address without a file extension is offered as a download only if there is no other.
-func offer(p *player, m *spec.Media, row access.Row, url string) {
+func addContentAddress(p *player, m *spec.Media, row access.Row, url string) {
 	switch kind := mediaType(m, row); {
 	case strings.HasPrefix(kind, "audio/") && p.Audio == "":
 		p.Audio = url

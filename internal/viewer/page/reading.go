@@ -36,30 +36,30 @@ type Reading struct {
 
 // Read reads one target. If the gate refuses it, no request is sent to the mirror.
 func (q *Exchange) Read(ctx context.Context, t *spec.Target) Reading {
-	return q.Rights.ask(ctx, request.Request{Target: t, AsOf: q.Clock.AsOf.At, NoCache: IsForcedReload(q.R)})
+	return q.Rights.readChecked(ctx, request.Request{Target: t, AsOf: q.Clock.AsOf.At, NoCache: IsForcedReload(q.R)})
 }
 
-// ReadOn reads one page of a list for an export, which reads the list from the beginning to the end. If whole is
+// ReadExportPage reads one page of a list for an export, which reads the list from the beginning to the end. If whole is
 // true, the page must be composed from stored records. Only the first page may cause a request to upstream.
-func (q *Exchange) ReadOn(ctx context.Context, t *spec.Target, whole, first bool) Reading {
+func (q *Exchange) ReadExportPage(ctx context.Context, t *spec.Target, whole, first bool) Reading {
 	a := request.Request{Target: t, AsOf: q.Clock.AsOf.At, OnlyIfCached: whole || !first}
 	if whole {
 		a.Local = &request.LocalQuery{}
 	}
-	return q.Rights.ask(ctx, a)
+	return q.Rights.readChecked(ctx, a)
 }
 
-// ask reads a target, if the gate permits the caller to read it. All of the viewer's requests to the mirror go
-// through ask and askPermitted.
-func (r *Rights) ask(ctx context.Context, a request.Request) Reading {
+// readChecked reads a target, if the gate permits the caller to read it. All of the viewer's requests to the mirror go
+// through ask and readPermitted.
+func (r *Rights) readChecked(ctx context.Context, a request.Request) Reading {
 	if err := r.Gate.CheckRead(r.Caller, a.Target); err != nil {
 		return Reading{Err: err}
 	}
-	return r.askPermitted(ctx, a)
+	return r.readPermitted(ctx, a)
 }
 
-// askPermitted reads a target that the gate has already permitted.
-func (r *Rights) askPermitted(ctx context.Context, a request.Request) Reading {
+// readPermitted reads a target that the gate has already permitted.
+func (r *Rights) readPermitted(ctx context.Context, a request.Request) Reading {
 	a.Flow = r.Caller.Flow
 	if r.Caller.Grant != nil {
 		a.AgeLimit = r.Caller.Grant.MaxStale
@@ -80,8 +80,8 @@ type TargetRead struct {
 	Reading Reading // the result of the read, set before Future ends
 }
 
-// ReadBeside starts to read a target in the background. The read may take at most Visitor.PartTimeout.
-func (q *Exchange) ReadBeside(t *spec.Target) *TargetRead {
+// StartRead starts to read a target in the background. The read may take at most Visitor.PartTimeout.
+func (q *Exchange) StartRead(t *spec.Target) *TargetRead {
 	a := &TargetRead{Target: t}
 	a.Future = q.Tasks.Begin(t.Key.String(), q.V.PartTimeout, func(ctx context.Context) error {
 		a.Reading = q.Read(ctx, t)
@@ -103,7 +103,7 @@ func (a *TargetRead) Wait() Reading {
 func (q *Exchange) ReadAll(targets []*spec.Target) []Reading {
 	begun := make([]*TargetRead, len(targets))
 	for i, t := range targets {
-		begun[i] = q.ReadBeside(t)
+		begun[i] = q.StartRead(t)
 	}
 	all := make([]Reading, len(targets))
 	for i, a := range begun {
@@ -190,7 +190,7 @@ func (q *Exchange) Open(t *spec.Target, beside func()) (view *access.View, own n
 	own = q.V.Numbers.Begin(q)
 	var r Reading
 	err = q.ReadFirst(func(ctx context.Context) error {
-		r = q.Rights.askPermitted(ctx, request.Request{Target: t, AsOf: q.Clock.AsOf.At, NoCache: IsForcedReload(q.R)})
+		r = q.Rights.readPermitted(ctx, request.Request{Target: t, AsOf: q.Clock.AsOf.At, NoCache: IsForcedReload(q.R)})
 		return nil
 	}, beside)
 	if err != nil {

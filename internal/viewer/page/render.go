@@ -29,8 +29,8 @@ type pages struct {
 	packers   sync.Pool
 }
 
-// maxKeptBuffer is the capacity in bytes of the largest buffer that is kept for the next page.
-const maxKeptBuffer = 1 << 20
+// maxKeptBufferBytes is the capacity in bytes of the largest buffer that is kept for the next page.
+const maxKeptBufferBytes = 1 << 20
 
 func readPages(assets fs.FS, static *files) (*pages, error) {
 	funcs := template.FuncMap{"upper": plan.UpperFirst, "count": Thousands}
@@ -131,7 +131,7 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 	case status == http.StatusOK && q.Rights.HasCaller:
 		of := q.Identity("frame").With(q.V.Seed, page, title, q.SearchText, q.Rights.Caller.Name,
 			strconv.FormatBool(q.Clock.zoneChosen), themeOf(q.R))
-		marks, err := q.Reply.Keep(of, func() any { return q.frame(page, title) }, "above")
+		marks, err := q.Reply.RenderCached(of, func() any { return q.frame(page, title) }, "above")
 		if err != nil {
 			return err
 		}
@@ -149,12 +149,12 @@ func (q *Exchange) Render(status int, page, title string, main any) error {
 		}
 	}
 	if as := q.Clock.AsOf; !as.At.IsZero() {
-		f.Notices.Past = &pastNotice{When: q.Clock.Say(as.At, true), CurrentHref: AddressWith(q.R.URL, nil)}
+		f.Notices.Past = &pastNotice{When: q.Clock.FormatMoment(as.At, true), CurrentHref: AddressWith(q.R.URL, nil)}
 	} else if q.Answer != nil {
-		f.Notices.AgeNote = notice(q.Answer, q.Source.Spec.Title)
+		f.Notices.AgeNote = ageNotice(q.Answer, q.Source.Spec.Title)
 	}
 	f.Notices.Message, f.Footer = q.Reply.message, footer{q: q, began: q.V.Options.Now(), Origin: q.AnswerOrigin()}
-	return q.fill(status, above, f, page, main)
+	return q.renderPage(status, above, f, page, main)
 }
 
 // frame returns everything on the page except its content. It uses only what is known before the content is read.
@@ -176,13 +176,13 @@ func (q *Exchange) frame(page, title string) frame {
 	}
 }
 
-// fill renders the head, the content and the end of a page to a buffer. It then sends what SendRest has not sent yet.
-func (q *Exchange) fill(status int, above string, f frame, page string, main any) error {
+// renderPage renders the head, the content and the end of a page to a buffer. It then sends what SendRest has not sent yet.
+func (q *Exchange) renderPage(status int, above string, f frame, page string, main any) error {
 	p, began := q.V.pages, q.V.Options.Now()
 	q.Reply.page = p.buffers.Get().(*bytes.Buffer)
 	q.Reply.page.Reset()
 	defer func() {
-		if q.Reply.page.Cap() <= maxKeptBuffer {
+		if q.Reply.page.Cap() <= maxKeptBufferBytes {
 			p.buffers.Put(q.Reply.page)
 		}
 		q.Reply.page = nil
@@ -239,9 +239,9 @@ func (q *Exchange) AnswerOrigin() string {
 	return "cached, " + age + " old"
 }
 
-// notice returns a remark if the answer may differ from upstream's current data: during an outage of upstream, or if
+// ageNotice returns a remark if the answer may differ from upstream's current data: during an outage of upstream, or if
 // the answer could not be stored. It returns "" otherwise. title is the name of the API.
-func notice(a *request.Response, title string) string {
+func ageNotice(a *request.Response, title string) string {
 	if a.Detail == "" || a.Detail == "composed" {
 		return ""
 	}

@@ -149,8 +149,8 @@ func (q *Exchange) setTimes(began time.Time) {
 	}
 }
 
-// minCompressed is the size in bytes of the smallest body that is compressed.
-const minCompressed = 1 << 10
+// minCompressedBytes is the size in bytes of the smallest body that is compressed.
+const minCompressedBytes = 1 << 10
 
 // headers returns the headers of the response, after setting those that all responses with a body have.
 func (y *Reply) headers(contentType string) http.Header {
@@ -164,7 +164,7 @@ func (y *Reply) headers(contentType string) http.Header {
 // write sends a complete page with its fragments. It compresses the page if that makes the response faster.
 func (y *Reply) write(status int, contentType string, body []byte) {
 	h := y.headers(contentType)
-	if (len(body) >= minCompressed || len(y.Fragments) > 0) && IsGzipAccepted(y.r) {
+	if (len(body) >= minCompressedBytes || len(y.Fragments) > 0) && IsGzipAccepted(y.r) {
 		packed := y.v.pages.buffers.Get().(*bytes.Buffer)
 		defer y.v.pages.buffers.Put(packed)
 		packed.Reset()
@@ -225,7 +225,7 @@ const (
 
 // TakeMessage moves the message of a form from its cookie to this page, if the form was sent by the same caller.
 func (y *Reply) TakeMessage(caller string) {
-	if y.r.Method != http.MethodGet || formOf(y.r.URL.Path) != "" {
+	if y.r.Method != http.MethodGet || dataFormatOf(y.r.URL.Path) != "" {
 		return
 	}
 	value, _ := y.v.Options.Cookies.Take(y.W, y.r, messageCookie)

@@ -22,8 +22,8 @@ type snapshots struct {
 }
 
 type timedSnapshot struct {
-	at   time.Time
-	what Snapshot
+	at       time.Time
+	snapshot Snapshot
 }
 
 // lastSnapshot returns the newest stored snapshot of a source. fresh is true if the snapshot is younger than maxSnapshotAge.
@@ -32,7 +32,7 @@ func (c *snapshots) lastSnapshot(name string, now time.Time) (what Snapshot, fre
 	defer c.mu.Unlock()
 	last, ok := c.last[name]
 	age := now.Sub(last.at)
-	return last.what, ok && age >= 0 && age < maxSnapshotAge
+	return last.snapshot, ok && age >= 0 && age < maxSnapshotAge
 }
 
 // Get returns the state of a source, which is less than maxSnapshotAge old. If the page can't wait any longer, Get
@@ -42,7 +42,7 @@ func (c *snapshots) Get(q *Exchange, s *plan.Source) Snapshot {
 		return snap
 	}
 	asked := q.Tasks.Begin("how "+s.Name+" does", q.V.PartTimeout, func(ctx context.Context) error {
-		c.Ask(ctx, q, s)
+		c.ReadFresh(ctx, q, s)
 		return nil
 	})
 	select {
@@ -53,8 +53,8 @@ func (c *snapshots) Get(q *Exchange, s *plan.Source) Snapshot {
 	return snap
 }
 
-// Ask returns the state of a source, which is less than maxSnapshotAge old.
-func (c *snapshots) Ask(ctx context.Context, q *Exchange, s *plan.Source) Snapshot {
+// ReadFresh returns the state of a source, which is less than maxSnapshotAge old.
+func (c *snapshots) ReadFresh(ctx context.Context, q *Exchange, s *plan.Source) Snapshot {
 	if snap, fresh := c.lastSnapshot(s.Name, q.Clock.Start); fresh {
 		return snap
 	}
@@ -113,16 +113,16 @@ type Latencies struct {
 }
 
 const (
-	minCompared = 30 // the number of answers without which no comparison with upstream is shown
+	minComparedAnswers = 30 // the number of answers without which no comparison with upstream is shown
 	// shorter answers count as this long, because the network, which we do not measure, adds to them at the client
 	minAnswerTime = time.Millisecond
 )
 
 // Speedup returns how many times faster stored answers are than upstream's, by their medians, such as "1,200". It
-// returns "" if there are fewer than minCompared answers, or if stored answers are not twice as fast.
+// returns "" if there are fewer than minComparedAnswers answers, or if stored answers are not twice as fast.
 func (l *Latencies) Speedup() string {
 	ours := max(l.StoredTimes.P50, minAnswerTime)
-	if l.StoredTimes.Answers < minCompared || l.UpstreamTimes.P50 < 2*ours {
+	if l.StoredTimes.Answers < minComparedAnswers || l.UpstreamTimes.P50 < 2*ours {
 		return ""
 	}
 	return Thousands(int64(l.UpstreamTimes.P50 / ours))
@@ -234,8 +234,8 @@ func (r *Rights) KindGroups(s *plan.Source, snap *Snapshot, c *Clock) []KindView
 	return all
 }
 
-// healths has the texts for the states of upstream: the tone (a CSS class), and what the page says after the API's name.
-var healths = map[string][2]string{
+// healthTexts has the texts for the states of upstream: the tone (a CSS class), and what the page says after the API's name.
+var healthTexts = map[string][2]string{
 	"ok": {"good", " is online"}, "down": {"bad", " is down"},
 	"credential": {"bad", " refuses our credential"}, "limited": {"busy", " limits our request rate"},
 }
@@ -243,7 +243,7 @@ var healths = map[string][2]string{
 // HealthOf returns the state of a source in words. title is the name of the source's API.
 func (c *Clock) HealthOf(s Snapshot, title string) Health {
 	h := Health{Why: s.Why, Since: c.Moment(s.Since), Probe: c.Moment(s.NextProbe)}
-	h.Tone, h.Word = healths[s.State][0], title+cmp.Or(healths[s.State][1], " has not been contacted yet")
+	h.Tone, h.Word = healthTexts[s.State][0], title+cmp.Or(healthTexts[s.State][1], " has not been contacted yet")
 	return h
 }
 

@@ -41,8 +41,8 @@ type Sums interface {
 // SearchLink is a link to a search that the spec defines or a person has saved.
 type SearchLink struct{ Text, About, Href string }
 
-// ReadySearches returns links to the searches in the specs that use only fields the caller may see.
-func (r *Rights) ReadySearches() (all []SearchLink) {
+// SpecSearches returns links to the searches in the specs that use only fields the caller may see.
+func (r *Rights) SpecSearches() (all []SearchLink) {
 	if r.v.Options.Sums == nil {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (r *Rights) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (
 		if (everywhere || named) && slices.Contains(t.Spec.Roots.Vars, v.Name) {
 			continue
 		}
-		f := l.Kind.Spec.Field(plan.Words(v.Name))
+		f := l.Kind.Spec.Field(plan.SplitCamelCase(v.Name))
 		seen := f != nil && r.Level(l.Kind, f.Name) == access.See
 		fill, own := l.Kind.Source.Config.PathVar(v.Name)
 		switch {
@@ -308,9 +308,9 @@ func (v *Visitor) MeaningOf(field, code string, k *plan.Kind) string {
 	return ""
 }
 
-// ShowValue returns a value of a field in words. If the value is an error code, its meaning follows. If k is nil, it
+// FormatValue returns a value of a field in words. If the value is an error code, its meaning follows. If k is nil, it
 // looks for the field in all kinds.
-func (v *Visitor) ShowValue(name, value string, k *plan.Kind) string {
+func (v *Visitor) FormatValue(name, value string, k *plan.Kind) string {
 	if why := v.MeaningOf(name, value, k); why != "" {
 		return understudy.Clip(value + " " + why)
 	}
@@ -332,8 +332,8 @@ func (v *Visitor) ShowValue(name, value string, k *plan.Kind) string {
 	return understudy.Clip(plan.GroupPhone(value))
 }
 
-// WordsOf returns the title of a field, or of a value computed from a field. If k is nil, it looks for the field in all kinds.
-func (v *Visitor) WordsOf(name string, k *plan.Kind) string {
+// FieldTitle returns the title of a field, or of a value computed from a field. If k is nil, it looks for the field in all kinds.
+func (v *Visitor) FieldTitle(name string, k *plan.Kind) string {
 	field, country := strings.CutSuffix(name, ".country")
 	for _, s := range v.Planned {
 		for _, other := range s.Kinds {
@@ -354,8 +354,8 @@ func (v *Visitor) WordsOf(name string, k *plan.Kind) string {
 	return plan.Spell(name)
 }
 
-// AppendNew appends a value unless it is empty or already in the list.
-func AppendNew(all []string, one string) []string {
+// AppendUnique appends a value unless it is empty or already in the list.
+func AppendUnique(all []string, one string) []string {
 	if one == "" || slices.Contains(all, one) {
 		return all
 	}

@@ -241,7 +241,7 @@ func (s *CellContext) RecordAddress(row access.Row) string {
 	if row.ID == "" || !slices.Contains(s.linked, s.Kind) {
 		return ""
 	}
-	return s.asOf.Keep(recordHref(s.Kind, row, row.ID, s.Vars))
+	return s.asOf.AddTo(recordHref(s.Kind, row, row.ID, s.Vars))
 }
 
 // recordHref returns the address of a record. The values of path variables come from the record or from vars, the
@@ -311,6 +311,6 @@ func (s *CellContext) FollowAddress(row access.Row, c *plan.Column) (Link, bool)
 	if err != nil || t.Kind == nil || s.q.Rights.Gate.CheckRead(s.q.Rights.Caller, t) != nil {
 		return Link{}, false
 	}
-	href := s.asOf.Keep(s.Kind.Source.Place(t))
+	href := s.asOf.AddTo(s.Kind.Source.Place(t))
 	return Link{Href: href, Text: plan.UpperFirst(c.Words)}, href != ""
 }

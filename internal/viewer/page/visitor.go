@@ -128,7 +128,7 @@ type Options struct {
 	Exports *export.Exports
 	// Version is the version of Understudy, shown in the footer.
 	Version string
-	Logger  *slog.Logger     // the log; if it is nil, nothing is logged
+	Logger  *slog.Logger     // the log for errors and warnings; if it is nil, nothing is logged
 	Now     func() time.Time // the clock; time.Now if it is nil
 }
 
@@ -236,11 +236,11 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 	return v, nil
 }
 
-// All callers together may look up lookupsAtOnce phone numbers of a source without a pause, and after that one number
-// every lookupEvery.
+// All callers together may look up lookupBurst phone numbers of a source without a pause, and after that one number
+// every lookupInterval.
 const (
-	lookupsAtOnce = 10
-	lookupEvery   = 2 * time.Second
+	lookupBurst    = 10
+	lookupInterval = 2 * time.Second
 )
 
 // NewLookups returns the limits for looking up phone numbers, by source. All callers share the limit of a source, so
@@ -248,7 +248,7 @@ const (
 func NewLookups(sources []*spec.Source) map[string]*limiter.Pace {
 	all := map[string]*limiter.Pace{}
 	for _, s := range sources {
-		all[s.Name] = limiter.NewPace(lookupsAtOnce, lookupsAtOnce*lookupEvery)
+		all[s.Name] = limiter.NewPace(lookupBurst, lookupBurst*lookupInterval)
 	}
 	return all
 }

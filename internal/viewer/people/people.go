@@ -40,8 +40,8 @@ func Routes() []page.Route {
 	}
 }
 
-// errNobody is the error of a server on which nobody can sign in.
-var errNobody = page.NewNotFound("There is no sign-in page",
+// errNoSignIn is the error of a server on which nobody can sign in.
+var errNoSignIn = page.NewNotFound("There is no sign-in page",
 	"An administrator chooses how people sign in with viewer.sign_in in the settings; see docs/reference/signin.md.", "/")
 
 // signInPage is the data of the template sign-in.html.
@@ -58,7 +58,7 @@ type signInPage struct {
 // serveSignIn shows the sign-in page. A person who has already signed in is redirected.
 func serveSignIn(q *page.Exchange) error {
 	if q.V.Options.People == nil {
-		return errNobody
+		return errNoSignIn
 	}
 	back := page.LocalPath(q.R.URL.Query().Get("back"))
 	if _, err := q.V.Options.People.Identify(q.R); err == nil {
@@ -81,7 +81,7 @@ func showSignIn(q *page.Exchange, status int, p signInPage) error {
 // signIn handles the sign-in form and starts a session. If the sign-in fails, it shows the form again with the error.
 func signIn(q *page.Exchange) error {
 	if q.V.Options.People == nil || q.V.Options.People.Users == nil {
-		return errNobody
+		return errNoSignIn
 	}
 	p := signInPage{Name: q.R.PostFormValue("name"), Back: page.LocalPath(q.R.PostFormValue("back"))}
 	if err := q.V.Options.People.SignIn(q.Reply.W, q.R, p.Name, q.R.PostFormValue("password")); err != nil {
@@ -94,7 +94,7 @@ func signIn(q *page.Exchange) error {
 
 func redirectToProvider(q *page.Exchange) error {
 	if q.V.Options.People == nil || q.V.Options.People.Provider == nil {
-		return errNobody
+		return errNoSignIn
 	}
 	back := page.LocalPath(q.R.URL.Query().Get("back"))
 	if err := q.V.Options.People.Provider.Begin(q.Reply.W, q.R, back); err != nil {
@@ -106,7 +106,7 @@ func redirectToProvider(q *page.Exchange) error {
 // finishProvider starts a session for a person whom the identity provider has redirected back.
 func finishProvider(q *page.Exchange) error {
 	if q.V.Options.People == nil || q.V.Options.People.Provider == nil {
-		return errNobody
+		return errNoSignIn
 	}
 	name, back, err := q.V.Options.People.Finish(q.Reply.W, q.R)
 	if err != nil {
@@ -162,7 +162,7 @@ func writeRefusal(q *page.Exchange, name string, err error) error {
 // signOut ends the browser's session.
 func signOut(q *page.Exchange) error {
 	if q.V.Options.People == nil {
-		return errNobody
+		return errNoSignIn
 	}
 	if c, err := q.V.Options.People.Identify(q.R); err == nil {
 		e := understudy.AuditEntry{Caller: c, Action: understudy.ActionSignIn, What: "sign-out"}
@@ -182,7 +182,7 @@ func signOut(q *page.Exchange) error {
 func checkSignedIn(q *page.Exchange) error {
 	switch {
 	case q.V.Options.People == nil:
-		return errNobody
+		return errNoSignIn
 	case !q.Rights.IsSignedIn():
 		return page.NewNotFound("You have no sessions",
 			"You use the credential "+q.Rights.Caller.Name+" and did not sign in.", "/")
@@ -207,7 +207,8 @@ type Session struct {
 
 // NewSession returns a session as pages show it. here is the id of the session of this request.
 func NewSession(q *page.Exchange, s signin.Session, here string) Session {
-	return Session{Session: s, Browser: browserOf(s.Agent), Made: q.Clock.Say(s.Made, false), Seen: q.Clock.Say(s.Seen, false),
+	return Session{Session: s, Browser: browserOf(s.Agent), Made: q.Clock.FormatMoment(s.Made, false),
+		Seen: q.Clock.FormatMoment(s.Seen, false),
 		Here: s.ID == here}
 }
 

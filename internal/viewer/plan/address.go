@@ -15,8 +15,8 @@ import (
 // OwnList is the parameter that chooses one of a kind's lists by its slug.
 const OwnList = understudy.OwnPrefix + "list"
 
-// Has reports whether a query has a parameter.
-func Has(q understudy.Query, name string) bool {
+// HasParam reports whether a query has a parameter.
+func HasParam(q understudy.Query, name string) bool {
 	_, ok := q.Get(name)
 	return ok
 }
@@ -24,7 +24,7 @@ func Has(q understudy.Query, name string) bool {
 // Address returns the viewer's address of a list. params are the list's path variables and upstream's parameters. own
 // are parameters that belong to the viewer.
 func (l *List) Address(suffix string, params, own understudy.Query) string {
-	if l.Kind.Pick("", params) != l {
+	if l.Kind.FindList("", params) != l {
 		params = append(understudy.Query{{Name: OwnList, Value: l.Slug}}, params...)
 	}
 	return l.Kind.Href + suffix + WithQuery(append(params, own...))
@@ -79,10 +79,10 @@ func WithQuery(q understudy.Query) string {
 	return "?" + q.String()
 }
 
-// Pick returns the list that an address names by its slug. Without a slug, it returns the first list whose parent
+// FindList returns the list that an address names by its slug. Without a slug, it returns the first list whose parent
 // record is in the parameters and that accepts all of them, else the first whose parent record is in the parameters,
 // else the first list. It returns nil if the kind has no list with the slug.
-func (k *Kind) Pick(slug string, params understudy.Query) *List {
+func (k *Kind) FindList(slug string, params understudy.Query) *List {
 	if slug != "" {
 		if i := slices.IndexFunc(k.PlannedLists, func(l *List) bool { return l.Slug == slug }); i >= 0 {
 			return k.PlannedLists[i]
@@ -111,8 +111,8 @@ func (k *Kind) Pick(slug string, params understudy.Query) *List {
 // refuses the list. A list of all roots needs no value for the root.
 func (l *List) IsMissing(params understudy.Query) bool {
 	return slices.ContainsFunc(l.Needs, func(name string) bool {
-		return !Has(params, name) && !(l.IsAcrossRoots() && slices.Contains(l.Kind.Source.Spec.Roots.Vars, name))
-	}) || slices.ContainsFunc(l.Spec.Filters, func(f *spec.Filter) bool { return f.Required && !Has(params, f.Name) })
+		return !HasParam(params, name) && !(l.IsAcrossRoots() && slices.Contains(l.Kind.Source.Spec.Roots.Vars, name))
+	}) || slices.ContainsFunc(l.Spec.Filters, func(f *spec.Filter) bool { return f.Required && !HasParam(params, f.Name) })
 }
 
 func (l *List) hasParam(name string) bool {

@@ -61,7 +61,7 @@ func TestAddressMeansTheListThatKnowsItsParameters(t *testing.T) {
 		{"recordings", "of-a-call", "CallSid", "calls"}, {"recordings", "", "CallSid", ""}, // a filter of the whole list
 		{"media", "", "MessageSid", "messages"},
 	} {
-		list := s.ByName[c.kind].Pick(c.slug, understudy.Query{{Name: c.name, Value: "XX1"}})
+		list := s.ByName[c.kind].FindList(c.slug, understudy.Query{{Name: c.name, Value: "XX1"}})
 		if list == nil {
 			t.Fatalf("no list of %s for %s", c.kind, c.name)
 		}
@@ -85,7 +85,7 @@ func TestAddressMeansTheListThatKnowsItsParameters(t *testing.T) {
 			t.Errorf("%s of %s: the id is %q", c.kind, c.under, id)
 		}
 	}
-	if list := s.ByName["calls"].Pick("nothing", nil); list != nil {
+	if list := s.ByName["calls"].FindList("nothing", nil); list != nil {
 		t.Errorf("a slug that no list has means %s", list.Slug)
 	}
 }

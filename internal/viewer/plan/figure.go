@@ -133,13 +133,13 @@ func (a *amount) format(unit string) string {
 		text += "\u00a0" + unit
 	}
 	if a.negative && a.whole+a.fraction != "" {
-		text = Minus + text
+		text = MinusSign + text
 	}
 	return text
 }
 
-// Minus is the character that negative numbers begin with.
-const Minus = "\u2212"
+// MinusSign is the character that negative numbers begin with.
+const MinusSign = "\u2212"
 
 // GroupDigits puts commas between groups of three digits.
 func GroupDigits(digits string) string {
@@ -162,15 +162,15 @@ func formatSeconds(seconds string) (text string, ok bool) {
 	return strconv.FormatInt(n/3600, 10) + ":" + two(n/60%60) + ":" + two(n%60), true
 }
 
-// ReadForm decodes form-encoded text and separates the values by apart. It returns any other text unchanged.
-func ReadForm(text, apart string) string {
-	text, _ = ReadFormPlaces(text, apart)
+// DecodeForm decodes form-encoded text and separates the values by apart. It returns any other text unchanged.
+func DecodeForm(text, apart string) string {
+	text, _ = DecodeFormWithPlaces(text, apart)
 	return text
 }
 
-// ReadFormPlaces is like ReadForm, but also returns in places, for each byte of the text and for its end, the
+// DecodeFormWithPlaces is like DecodeForm, but also returns in places, for each byte of the text and for its end, the
 // position in the result. places is nil if the text is not form-encoded.
-func ReadFormPlaces(text, apart string) (read string, places []int) {
+func DecodeFormWithPlaces(text, apart string) (read string, places []int) {
 	if !strings.Contains(text, "=") || strings.ContainsAny(text, " \t\n") {
 		return text, nil
 	}

@@ -50,7 +50,7 @@ func TestFormIsDecoded(t *testing.T) {
 		"no pair":                                      "no pair",
 		"a=1&b":                                        "a=1&b",
 	} {
-		if got := ReadForm(text, " · "); got != want {
+		if got := DecodeForm(text, " · "); got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestFormIsDecoded(t *testing.T) {
 
 func TestFormPlacesAreThoseOfItsText(t *testing.T) {
 	const form = "a=one+two&b=%C3%BCber%2Fx%FF"
-	text, places := ReadFormPlaces(form, " · ")
+	text, places := DecodeFormWithPlaces(form, " · ")
 	checktest.MustEqual(t, text, "a: one two · b: über/x\ufffd", "text")
 	checktest.MustEqual(t, len(places), len(form)+1, "len(places); text %q", text)
 	checktest.MustEqual(t, places[len(form)], len(text), "places[len(form)]")
@@ -76,7 +76,7 @@ func FuzzForm(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		read, places := ReadFormPlaces(text, " · ")
+		read, places := DecodeFormWithPlaces(text, " · ")
 		if places == nil {
 			if read != text {
 				t.Fatalf("%q is no form, and read as %q", text, read)

@@ -67,8 +67,8 @@ func slug(title string) string {
 	}), "-")
 }
 
-// Words returns the name of a path variable with underscores between its words: CountryCode becomes country_code.
-func Words(name string) string {
+// SplitCamelCase returns the name of a path variable with underscores between its words: CountryCode becomes country_code.
+func SplitCamelCase(name string) string {
 	var b strings.Builder
 	for i, r := range name {
 		if i > 0 && unicode.IsUpper(r) {

@@ -17,14 +17,14 @@ import (
 // hiddenSecret stands for the secret in examples when the secret is not known.
 const hiddenSecret = "YOUR_SECRET"
 
-// onePage is the data of the template credential.html.
-type onePage struct {
+// credentialPage is the data of the template credential.html.
+type credentialPage struct {
 	Credential   credentialView
 	Said         string // a message about what the reader has just done
 	User, Secret string // the user and the secret of a credential that was just made; empty otherwise, as they are shown only once
 	Address      string
 	Lines        []snippet
-	Tried        *tried
+	Tried        *tryResult
 	Offer        string // the list that the test request reads; empty if the role may read none
 }
 
@@ -121,10 +121,12 @@ func find(q *page.Exchange, name string) (c credentials.Credential, fixed bool, 
 	return c, false, page.NewNotFound("There is no credential "+understudy.Clip(name), "See the list of credentials.", Path)
 }
 
-func serveOne(q *page.Exchange) error { return showOne(q, q.R.PathValue("name"), onePage{}) }
+func serveCredential(q *page.Exchange) error {
+	return showCredential(q, q.R.PathValue("name"), credentialPage{})
+}
 
-// showOne shows the page of a credential with the message and the secret in p.
-func showOne(q *page.Exchange, name string, p onePage) error {
+// showCredential shows the page of a credential with the message and the secret in p.
+func showCredential(q *page.Exchange, name string, p credentialPage) error {
 	c, fixed, err := find(q, name)
 	if err != nil {
 		return err
@@ -139,16 +141,16 @@ func showOne(q *page.Exchange, name string, p onePage) error {
 		for _, s := range src.Spec.Snippets {
 			p.Lines = append(p.Lines, snippet{s.Title, strings.TrimSuffix(at.Fill(s), "\n")})
 		}
-		if t := newest(q, c); t != nil {
+		if t := newestTarget(q, c); t != nil {
 			p.Offer = t.Kind.Title
 		}
 	}
 	return q.Render(http.StatusOK, "credential", "Credential "+c.Name, p)
 }
 
-// newest returns the newest page of the first list that the credential's role may read. It tries the main kinds
+// newestTarget returns the newest page of the first list that the credential's role may read. It tries the main kinds
 // first. It returns nil if there is no such list.
-func newest(q *page.Exchange, c credentials.Credential) *spec.Target {
+func newestTarget(q *page.Exchange, c credentials.Credential) *spec.Target {
 	src := q.V.ByName[c.Source]
 	if src == nil {
 		return nil
@@ -178,4 +180,4 @@ var overlaps = []struct {
 }{{"24h", "for one more day"}, {"1h", "for one more hour"}, {"168h", "for a week"}, {"0s", "no longer: stop it now"}}
 
 // Overlaps returns the choices for how long the old secret still works after a rotation.
-func (onePage) Overlaps() any { return overlaps }
+func (credentialPage) Overlaps() any { return overlaps }

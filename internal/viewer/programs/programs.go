@@ -30,12 +30,12 @@ const maxRate = 1e6
 // Routes returns the routes, which only administrators may use.
 func Routes() []page.Route {
 	return []page.Route{
-		{Pattern: "GET " + Path, Handler: administratorsOnly(serveAll)},
-		{Pattern: "POST " + Path, Handler: administratorsOnly(makeOne)},
-		{Pattern: "GET " + Path + "/{name}", Handler: administratorsOnly(serveOne)},
+		{Pattern: "GET " + Path, Handler: administratorsOnly(serveCredentials)},
+		{Pattern: "POST " + Path, Handler: administratorsOnly(makeCredential)},
+		{Pattern: "GET " + Path + "/{name}", Handler: administratorsOnly(serveCredential)},
 		{Pattern: "POST " + Path + "/{name}/rotate", Handler: administratorsOnly(rotate)},
 		{Pattern: "POST " + Path + "/{name}/revoke", Handler: administratorsOnly(revoke)},
-		{Pattern: "POST " + Path + "/{name}/try", Handler: administratorsOnly(tryOne)},
+		{Pattern: "POST " + Path + "/{name}/try", Handler: administratorsOnly(tryCredential)},
 	}
 }
 
@@ -58,8 +58,8 @@ func writeAudit(q *page.Exchange, what, name string) error {
 		What: "credentials " + what + " " + understudy.Clip(name)})
 }
 
-// allPage is the data of the template connect.html.
-type allPage struct {
+// credentialsPage is the data of the template connect.html.
+type credentialsPage struct {
 	Made, Configured []credentialView
 	Form             form
 	Once             string // a random id of this form, so that submitting it twice makes only one credential
@@ -72,16 +72,16 @@ type form struct {
 	Wrong                                                         string // why the form made no credential; empty if there was no error
 }
 
-func serveAll(q *page.Exchange) error {
+func serveCredentials(q *page.Exchange) error {
 	if q.R.URL.RawQuery != "" {
 		return page.NewBadRequest("This page takes no parameters", "Programs use /-/credentials.", nil)
 	}
-	return showAll(q, http.StatusOK, form{})
+	return showCredentials(q, http.StatusOK, form{})
 }
 
-// showAll shows all credentials and the form f.
-func showAll(q *page.Exchange, status int, f form) error {
-	p := allPage{Form: f, Once: rand.Text()}
+// showCredentials shows all credentials and the form f.
+func showCredentials(q *page.Exchange, status int, f form) error {
+	p := credentialsPage{Form: f, Once: rand.Text()}
 	for _, c := range q.V.Options.Programs.All() {
 		p.Made = append(p.Made, viewOf(q, c, false))
 	}
@@ -97,13 +97,13 @@ func showAll(q *page.Exchange, status int, f form) error {
 		sees[r] = countVisible(q, r)
 	}
 	slices.SortStableFunc(p.Roles, func(a, b page.Option) int {
-		return cmp.Or(rank(a.Value)-rank(b.Value), cmp.Compare(sees[a.Value], sees[b.Value]))
+		return cmp.Or(roleRank(a.Value)-roleRank(b.Value), cmp.Compare(sees[a.Value], sees[b.Value]))
 	})
 	return q.Render(status, "connect", "Connect", p)
 }
 
-// rank returns a key for sorting roles. The role all, which may see everything, comes last.
-func rank(role string) int {
+// roleRank returns a key for sorting roles. The role all, which may see everything, comes last.
+func roleRank(role string) int {
 	if role == understudy.RoleAll {
 		return 1
 	}
@@ -139,9 +139,9 @@ func countVisible(q *page.Exchange, role string) (all int) {
 	return all
 }
 
-// makeOne makes a credential and shows its secret. Only this response contains the secret. Behind an address or in a
+// makeCredential makes a credential and shows its secret. Only this response contains the secret. Behind an address or in a
 // cookie, somebody could read it again.
-func makeOne(q *page.Exchange) error {
+func makeCredential(q *page.Exchange) error {
 	value := func(name string) string { return strings.TrimSpace(q.R.PostFormValue(name)) }
 	f := form{Name: value("name"), Source: value("source"), Role: value("role"), Expires: value("expires"), MaxStale: value("max_stale"),
 		Rate: value("rate"), Addresses: value("addresses"), Allow: value("allow")}
@@ -156,17 +156,17 @@ func makeOne(q *page.Exchange) error {
 	switch {
 	case errors.Is(err, understudy.ErrInvalid):
 		f.Wrong = page.Sentence(err)
-		return showAll(q, http.StatusBadRequest, f)
+		return showCredentials(q, http.StatusBadRequest, f)
 	case err != nil:
 		return err
 	}
-	return showOne(q, f.Name, onePage{Secret: shown.Secret, User: shown.User, Said: "The credential is ready."})
+	return showCredential(q, f.Name, credentialPage{Secret: shown.Secret, User: shown.User, Said: "The credential is ready."})
 }
 
 // makeScope parses the fields of the form that say what the credential permits.
 func (f form) makeScope() (s credentials.Scope, err error) {
 	between := func(r rune) bool { return strings.ContainsRune(", \r\n\t", r) }
-	s = credentials.Scope{Source: f.Source, Role: f.Role, MaxStale: f.MaxStale, Allow: lines(f.Allow),
+	s = credentials.Scope{Source: f.Source, Role: f.Role, MaxStale: f.MaxStale, Allow: nonEmptyLines(f.Allow),
 		Addresses: strings.FieldsFunc(f.Addresses, between)}
 	if f.Rate != "" {
 		if s.Rate, err = strconv.ParseFloat(f.Rate, 64); err != nil || !(s.Rate > 0 && s.Rate <= maxRate) {
@@ -183,8 +183,8 @@ func (f form) makeScope() (s credentials.Scope, err error) {
 	return s, nil
 }
 
-// lines returns the lines of a text without the empty lines.
-func lines(text string) (all []string) {
+// nonEmptyLines returns the lines of a text without the empty lines.
+func nonEmptyLines(text string) (all []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
 			all = append(all, line)
@@ -209,9 +209,9 @@ func rotate(q *page.Exchange) error {
 	}
 	said := "The old secret no longer works."
 	if overlap > 0 {
-		said = "The old secret works until " + q.Clock.Say(q.Clock.Start.Add(overlap), false).Exact + "."
+		said = "The old secret works until " + q.Clock.FormatMoment(q.Clock.Start.Add(overlap), false).Exact + "."
 	}
-	return showOne(q, name, onePage{Secret: shown.Secret, User: shown.User, Said: said})
+	return showCredential(q, name, credentialPage{Secret: shown.Secret, User: shown.User, Said: said})
 }
 
 // revoke deletes a credential and ends its open connections.

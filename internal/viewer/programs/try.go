@@ -17,8 +17,8 @@ import (
 // tryTimeout is the maximum time of a test request.
 const tryTimeout = 20 * time.Second
 
-// tried is the result of a test request.
-type tried struct {
+// tryResult is the result of a test request.
+type tryResult struct {
 	Request string
 	Status  string // the status of the response, such as "200 OK"
 	Tone    string
@@ -28,22 +28,22 @@ type tried struct {
 	Text    string // the body of an error response; empty if the request succeeded
 }
 
-// tryOne sends a test request to the drop-in frontend, with the user and the secret from the form.
-func tryOne(q *page.Exchange) error {
+// tryCredential sends a test request to the drop-in frontend, with the user and the secret from the form.
+func tryCredential(q *page.Exchange) error {
 	name := q.R.PathValue("name")
 	c, _, err := find(q, name)
 	if err != nil {
 		return err
 	}
 	user, secret := q.R.PostFormValue("user"), q.R.PostFormValue("secret")
-	t, dropIn := newest(q, c), q.V.Options.Programs.DropIn[c.Source]
+	t, dropIn := newestTarget(q, c), q.V.Options.Programs.DropIn[c.Source]
 	if t == nil || dropIn == nil || secret == "" {
 		return page.NewBadRequest("There is nothing to try", "Enter the secret of a credential whose role can see a list.", nil)
 	}
 	if err := writeAudit(q, "try", name); err != nil {
 		return err
 	}
-	var p onePage
+	var p credentialPage
 	taken, err := q.V.ByName[c.Source].Spec.Auth.ParseAccepted()
 	if err != nil {
 		return err
@@ -54,11 +54,11 @@ func tryOne(q *page.Exchange) error {
 	if q.R.PostFormValue("shown") != "" { // the page still shows the secret of a new credential, so it must show it again
 		p.User, p.Secret = user, secret
 	}
-	return showOne(q, name, p)
+	return showCredential(q, name, p)
 }
 
 // ask sends a request with a credential to the drop-in frontend. The request has the IP address of the reader.
-func ask(q *page.Exchange, dropIn http.Handler, t *spec.Target, sign func(*http.Request)) (*tried, error) {
+func ask(q *page.Exchange, dropIn http.Handler, t *spec.Target, sign func(*http.Request)) (*tryResult, error) {
 	ctx, cancel := context.WithTimeout(q.Ctx, tryTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, t.Key.URI, nil)
@@ -70,8 +70,9 @@ func ask(q *page.Exchange, dropIn http.Handler, t *spec.Target, sign func(*http.
 	w := &answer{header: http.Header{}, status: http.StatusOK}
 	began := q.V.Options.Now()
 	dropIn.ServeHTTP(w, r)
-	out := &tried{Request: "GET " + t.Key.URI, Took: page.FormatMillis(q.V.Options.Now().Sub(began)), Bytes: page.Thousands(w.size) + " bytes",
-		Tone: "good", Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), Words: originText(w.header)}
+	out := &tryResult{Request: "GET " + t.Key.URI, Took: page.FormatMillis(q.V.Options.Now().Sub(began)),
+		Bytes: page.Thousands(w.size) + " bytes",
+		Tone:  "good", Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), Words: originText(w.header)}
 	if w.status >= http.StatusBadRequest {
 		out.Tone, out.Text = "bad", strings.ToValidUTF8(string(w.start), "?")
 	}
@@ -107,8 +108,8 @@ type answer struct {
 	start  []byte
 }
 
-// keptStart is the number of bytes that are stored of a body.
-const keptStart = 2 << 10
+// maxKeptBytes is the number of bytes that are stored of a body.
+const maxKeptBytes = 2 << 10
 
 // Header returns the header of the response.
 func (a *answer) Header() http.Header { return a.header }
@@ -124,6 +125,6 @@ func (a *answer) WriteHeader(status int) {
 func (a *answer) Write(p []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	a.size += int64(len(p))
-	a.start = append(a.start, p[:min(len(p), keptStart-len(a.start))]...)
+	a.start = append(a.start, p[:min(len(p), maxKeptBytes-len(a.start))]...)
 	return len(p), nil
 }

@@ -31,8 +31,8 @@ func Routes() []page.Route {
 		{Pattern: "GET " + Path, Handler: admitted(serveTable)},
 		{Pattern: "GET " + Path + "/{role}", Handler: admitted(serveRole)},
 		{Pattern: "GET " + Path + "/{role}/{source}/{kind}", Handler: admitted(serveKind)},
-		{Pattern: "POST " + page.ViewAsPath, Handler: admitted(begin)},
-		{Pattern: "POST " + page.ViewAsEndPath, Handler: end},
+		{Pattern: "POST " + page.ViewAsPath, Handler: admitted(beginViewAs)},
+		{Pattern: "POST " + page.ViewAsEndPath, Handler: endViewAs},
 	}
 }
 

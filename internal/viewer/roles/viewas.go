@@ -8,8 +8,8 @@ import (
 	"understudy/internal/viewer/page"
 )
 
-// begin handles the form that starts viewing the pages as another role.
-func begin(q *page.Exchange) error {
+// beginViewAs handles the form that starts viewing the pages as another role.
+func beginViewAs(q *page.Exchange) error {
 	role, err := findRole(q, q.R.PostFormValue("role"))
 	if err != nil {
 		return err
@@ -26,8 +26,8 @@ func begin(q *page.Exchange) error {
 	return nil
 }
 
-// end handles the form that ends viewing the pages as another role. It does nothing if the caller is not doing so.
-func end(q *page.Exchange) error {
+// endViewAs handles the form that ends viewing the pages as another role. It does nothing if the caller is not doing so.
+func endViewAs(q *page.Exchange) error {
 	back := page.LocalPath(q.R.PostFormValue("back"))
 	if q.Rights.IsViewingAs() {
 		if err := page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "view as ended"}); err != nil {

@@ -58,7 +58,7 @@ type point struct {
 
 // chart returns a chart of the groups over time. The time is the key at the index at. If the sums have different
 // units, it draws only the unit with the most matches. It returns nil if there is nothing to draw.
-func (v *viewing) chart(at int) *chart {
+func (v *sumBuilder) chart(at int) *chart {
 	if v.timed && len(v.out.By) > 1 || len(v.out.Totals) == 0 {
 		return nil // medians of several groups cannot be stacked in a bar
 	}
@@ -77,15 +77,15 @@ func (v *viewing) chart(at int) *chart {
 	}
 	names := v.series(points)
 	v.draw(c, points, names, v.out.By[at])
-	c.Says = fmt.Sprintf("%s, from %s to %s. The table below has the figures.", v.title(), v.key(at, layoutOf(v.out.By[at], points[0].at)),
-		v.key(at, layoutOf(v.out.By[at], points[len(points)-1].at)))
+	c.Says = fmt.Sprintf("%s, from %s to %s. The table below has the figures.", v.title(), v.keyText(at, layoutOf(v.out.By[at], points[0].at)),
+		v.keyText(at, layoutOf(v.out.By[at], points[len(points)-1].at)))
 	return c
 }
 
 func layoutOf(by string, t time.Time) string { return t.Format(layouts[by]) }
 
 // points returns every time between the first and the last time of the groups. A time without matches has no groups.
-func (v *viewing) points(at int, unit string) (all []point) {
+func (v *sumBuilder) points(at int, unit string) (all []point) {
 	by := v.out.By[at]
 	for i := range v.out.Rows {
 		r := &v.out.Rows[i]
@@ -124,11 +124,11 @@ func nextTime(by string, t time.Time) time.Time {
 }
 
 // series returns the names of the stacked parts that have a color of their own, the largest first.
-func (v *viewing) series(points []point) (names []string) {
+func (v *sumBuilder) series(points []point) (names []string) {
 	sizes := map[string]float64{}
 	for _, p := range points {
 		for name, r := range p.parts {
-			sizes[name] += math.Abs(v.size(r))
+			sizes[name] += math.Abs(v.barValue(r))
 		}
 	}
 	names = slices.SortedFunc(maps.Keys(sizes), func(a, b string) int {
@@ -138,13 +138,13 @@ func (v *viewing) series(points []point) (names []string) {
 }
 
 // draw adds the bars and the grid to the chart. It draws negative sums, such as costs, upwards like positive ones.
-func (v *viewing) draw(c *chart, points []point, names []string, by string) {
+func (v *sumBuilder) draw(c *chart, points []point, names []string, by string) {
 	highest, sign := 0.0, 1.0
 	for _, p := range points {
 		sum := 0.0
 		for _, r := range p.parts {
-			sum += math.Abs(v.size(r))
-			if v.size(r) < 0 {
+			sum += math.Abs(v.barValue(r))
+			if v.barValue(r) < 0 {
 				sign = -1
 			}
 		}
@@ -153,7 +153,7 @@ func (v *viewing) draw(c *chart, points []point, names []string, by string) {
 	step := stepOf(highest)
 	scale := 100 / (step * gridLines)
 	for i := range gridLines + 1 {
-		c.Grid = append(c.Grid, page.GridLine{Y: page.RoundCoordinate(100 - float64(i)*step*scale), Text: v.axis(sign * float64(i) * step)})
+		c.Grid = append(c.Grid, page.GridLine{Y: page.RoundCoordinate(100 - float64(i)*step*scale), Text: v.axisLabel(sign * float64(i) * step)})
 	}
 	width := 100 / float64(len(points))
 	for i, p := range points {
@@ -173,7 +173,7 @@ func (v *viewing) draw(c *chart, points []point, names []string, by string) {
 	}
 	_, at := spanOf(v.out.By)
 	for i, name := range names {
-		c.Series = append(c.Series, series{i, v.key(1-at, name)})
+		c.Series = append(c.Series, series{i, v.keyText(1-at, name)})
 	}
 	if slices.ContainsFunc(c.Bars, func(b bar) bool { return b.Series == otherSeries }) {
 		c.Series = append(c.Series, series{otherSeries, "others"})
@@ -181,10 +181,10 @@ func (v *viewing) draw(c *chart, points []point, names []string, by string) {
 }
 
 // drawPoint draws the stacked bar for one time.
-func (v *viewing) drawPoint(c *chart, p point, names []string, x, width, scale float64) {
+func (v *sumBuilder) drawPoint(c *chart, p point, names []string, x, width, scale float64) {
 	y := 100.0
 	put := func(number int, r *query.SumRow) {
-		height := math.Abs(v.size(r)) * scale
+		height := math.Abs(v.barValue(r)) * scale
 		if height == 0 {
 			return
 		}
@@ -218,8 +218,8 @@ func (v *viewing) drawPoint(c *chart, p point, names []string, x, width, scale f
 	}
 }
 
-// axis returns the label of a grid line.
-func (v *viewing) axis(value float64) string {
+// axisLabel returns the label of a grid line.
+func (v *sumBuilder) axisLabel(value float64) string {
 	switch {
 	case value == 0:
 		return "0" // formatting a negative zero would give "-0"
@@ -237,7 +237,7 @@ func (v *viewing) axis(value float64) string {
 }
 
 // apiValue returns a value of the chart with the sign it has in the API, where costs are negative.
-func (v *viewing) apiValue(value string) string {
+func (v *sumBuilder) apiValue(value string) string {
 	if v.field.Show == spec.ShowCost {
 		return "-" + value
 	}

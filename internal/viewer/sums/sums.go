@@ -32,7 +32,7 @@ type sumsPage struct {
 	Second       []page.Option
 	Wrong        *page.Pointer // the position of a mistake in the search; nil if there is none
 	Problem      string        // a sentence that says why there is no sum; empty if there is one
-	Here         string        // the address of the page itself
+	Here         string        // the address of this page with the current choices
 	Back         string        // the address of the search whose records are summed up
 	Sum          *sumView      // the computed sum; nil if there is none
 }
@@ -45,8 +45,8 @@ type request struct {
 	by           []string
 }
 
-// byNothing is the value of the menu that does not group the records.
-const byNothing = "nothing"
+// noGrouping is the value of the menu that does not group the records.
+const noGrouping = "nothing"
 
 // maxText is the maximum length in bytes of the search text.
 const maxText = 2000
@@ -65,11 +65,11 @@ func readRequest(q *page.Exchange) (*request, error) {
 		case "source":
 			r.source = p.Value
 		case "kind":
-			r.kinds = page.AppendNew(r.kinds, p.Value)
+			r.kinds = page.AppendUnique(r.kinds, p.Value)
 		case "sum":
 			r.sum = p.Value
 		case "by":
-			r.by = page.AppendNew(r.by, p.Value)
+			r.by = page.AppendUnique(r.by, p.Value)
 		default:
 			return nil, page.NewUnknownWord("parameter", p.Name, []string{"q", "source", "kind", "sum", "by"}, nil)
 		}
@@ -81,7 +81,7 @@ func readRequest(q *page.Exchange) (*request, error) {
 	if len(r.by) == 0 {
 		r.by = []string{"day"}
 	}
-	if r.by = slices.DeleteFunc(r.by, func(by string) bool { return by == byNothing }); len(r.by) > query.MaxSumGroupings {
+	if r.by = slices.DeleteFunc(r.by, func(by string) bool { return by == noGrouping }); len(r.by) > query.MaxSumGroupings {
 		r.by = r.by[:query.MaxSumGroupings]
 	}
 	return r, nil
@@ -113,7 +113,7 @@ func serveSums(q *page.Exchange) error {
 	p := sumsPage{Text: r.text, Source: r.source, Kinds: page.KindOptions(q, r.kinds), Back: page.SearchAddress("/search", r.search())}
 	by := r.by
 	if len(by) == 0 {
-		by = []string{byNothing}
+		by = []string{noGrouping}
 	}
 	p.Here = page.SearchAddress(Path, r.search(), r.params(by...)...)
 	names, groups, err := q.V.Options.Sums.SumNames(q.Rights.Caller, r.search())
@@ -165,10 +165,10 @@ func (p *sumsPage) setChoices(q *page.Exchange, r *request, names, groups []stri
 	for _, name := range names {
 		p.Sums = append(p.Sums, page.Option{Value: name, Text: words(q, name), Selected: name == r.sum})
 	}
-	by := [query.MaxSumGroupings]string{byNothing, byNothing}
+	by := [query.MaxSumGroupings]string{noGrouping, noGrouping}
 	copy(by[:], r.by)
-	p.First = []page.Option{{Value: byNothing, Text: "nothing, one total", Selected: by[0] == byNothing}}
-	p.Second = []page.Option{{Value: byNothing, Text: "nothing else", Selected: by[1] == byNothing}}
+	p.First = []page.Option{{Value: noGrouping, Text: "nothing, one total", Selected: by[0] == noGrouping}}
+	p.Second = []page.Option{{Value: noGrouping, Text: "nothing else", Selected: by[1] == noGrouping}}
 	for _, name := range groups {
 		p.First = append(p.First, page.Option{Value: name, Text: words(q, name), Selected: name == by[0]})
 		p.Second = append(p.Second, page.Option{Value: name, Text: words(q, name), Selected: name == by[1]})
@@ -179,5 +179,5 @@ func words(q *page.Exchange, name string) string {
 	if name == query.SumCount {
 		return "matches"
 	}
-	return q.V.WordsOf(name, nil)
+	return q.V.FieldTitle(name, nil)
 }

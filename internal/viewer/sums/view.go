@@ -67,7 +67,7 @@ func notesOf(out *query.SumResult) []string {
 
 // newSumView returns a sum as the page shows it.
 func newSumView(q *page.Exchange, r *request, out *query.SumResult) *sumView {
-	v := viewing{q: q, r: r, out: out, field: summedField(q, r)}
+	v := sumBuilder{q: q, r: r, out: out, field: summedField(q, r)}
 	for _, t := range out.Totals {
 		v.timed = v.timed || t.Seconds != nil
 	}
@@ -75,7 +75,7 @@ func newSumView(q *page.Exchange, r *request, out *query.SumResult) *sumView {
 	view := &sumView{Title: v.title(), Notes: notesOf(out), More: !out.Complete, Totals: v.totals(), Heads: v.heads()}
 	largest := 0.0
 	for i := range out.Rows {
-		largest = max(largest, math.Abs(v.size(&out.Rows[i])))
+		largest = max(largest, math.Abs(v.barValue(&out.Rows[i])))
 	}
 	for i := range out.Rows {
 		view.Rows = append(view.Rows, v.row(&out.Rows[i], largest))
@@ -98,8 +98,8 @@ func newSumView(q *page.Exchange, r *request, out *query.SumResult) *sumView {
 	return view
 }
 
-// viewing builds the view of a sum.
-type viewing struct {
+// sumBuilder builds the view of a sum.
+type sumBuilder struct {
 	q     *page.Exchange
 	r     *request
 	out   *query.SumResult
@@ -132,15 +132,15 @@ func summedField(q *page.Exchange, r *request) (f *spec.Field) {
 }
 
 // figure returns a sum formatted for people.
-func (v *viewing) figure(sum, unit string) string {
+func (v *sumBuilder) figure(sum, unit string) string {
 	if text, _, ok := plan.Figure(v.field, sum, unit); ok {
 		return text
 	}
 	return strings.TrimSpace(sum + " " + unit)
 }
 
-// size returns the value of a group for the height of its bar.
-func (v *viewing) size(r *query.SumRow) float64 {
+// barValue returns the value of a group for the height of its bar.
+func (v *sumBuilder) barValue(r *query.SumRow) float64 {
 	switch {
 	case v.out.Sum == query.SumCount:
 		return float64(r.Count)
@@ -159,7 +159,7 @@ func (v *viewing) size(r *query.SumRow) float64 {
 	return f
 }
 
-func (v *viewing) title() string {
+func (v *sumBuilder) title() string {
 	title := plan.UpperFirst(words(v.q, v.out.Sum))
 	for i, by := range v.out.By {
 		title += []string{" by ", " and "}[i] + words(v.q, by)
@@ -168,7 +168,7 @@ func (v *viewing) title() string {
 }
 
 // totals returns the sum of all groups. If groups have different units, it returns one sum for each unit.
-func (v *viewing) totals() (all []total) {
+func (v *sumBuilder) totals() (all []total) {
 	for _, t := range v.out.Totals {
 		one := total{page.Thousands(t.Count), "matches"}
 		switch {
@@ -189,7 +189,7 @@ func (v *viewing) totals() (all []total) {
 	return all
 }
 
-func (v *viewing) heads() (all []head) {
+func (v *sumBuilder) heads() (all []head) {
 	for _, by := range v.out.By {
 		all = append(all, head{Text: plan.UpperFirst(words(v.q, by))})
 	}
@@ -205,10 +205,10 @@ func (v *viewing) heads() (all []head) {
 }
 
 // row returns the table's row for a group. The bar in the row is relative to the largest group.
-func (v *viewing) row(r *query.SumRow, largest float64) row {
+func (v *sumBuilder) row(r *query.SumRow, largest float64) row {
 	out := row{Cells: []string{page.Thousands(r.Count)}}
 	for i, key := range r.Key {
-		out.Keys = append(out.Keys, v.key(i, key))
+		out.Keys = append(out.Keys, v.keyText(i, key))
 	}
 	if len(v.out.By) == 0 {
 		out.Keys = nil
@@ -226,19 +226,19 @@ func (v *viewing) row(r *query.SumRow, largest float64) row {
 		out.Cells = append(out.Cells, page.Thousands(r.Values), v.figure(r.Sum, r.Unit))
 	}
 	if largest > 0 {
-		out.Width = page.RoundCoordinate(100 * math.Abs(v.size(r)) / largest)
+		out.Width = page.RoundCoordinate(100 * math.Abs(v.barValue(r)) / largest)
 	}
 	return out
 }
 
-// key returns the name of a group in words. i is the index of the key, and text its value.
-func (v *viewing) key(i int, text string) string {
+// keyText returns the name of a group in words. i is the index of the key, and text its value.
+func (v *sumBuilder) keyText(i int, text string) string {
 	by := v.out.By[i]
 	if t, ok := parseKey(by, text, v.q.Clock.Zone); ok {
 		return t.Format(map[string]string{"hour": "2 Jan 2006 15:04", "day": "2 Jan 2006", "week": "week of 2 Jan 2006",
 			"month": "Jan 2006"}[by])
 	}
-	return v.q.V.ShowValue(by, text, nil)
+	return v.q.V.FormatValue(by, text, nil)
 }
 
 // layouts are the layouts of keys that are times, by the time span.

@@ -193,7 +193,7 @@ func formOf(q *page.Exchange, given url.Values) form {
 	action := given.Get(paramAction)
 	f.Actions = []page.Option{{Value: "", Text: "everything", Selected: action == ""}}
 	for _, a := range understudy.Actions {
-		f.Actions = append(f.Actions, page.Option{Value: string(a), Text: words[a], Selected: action == string(a)})
+		f.Actions = append(f.Actions, page.Option{Value: string(a), Text: actionTexts[a], Selected: action == string(a)})
 	}
 	for _, name := range params {
 		if name != paramBefore && given.Get(name) != "" {
@@ -203,8 +203,8 @@ func formOf(q *page.Exchange, given url.Values) form {
 	return f
 }
 
-// words are the texts for actions.
-var words = map[understudy.Action]string{
+// actionTexts are the texts for actions.
+var actionTexts = map[understudy.Action]string{
 	understudy.ActionList: "opened a list", understudy.ActionRecord: "opened a record", understudy.ActionSearch: "searched",
 	understudy.ActionPlay: "played a file", understudy.ActionExport: "exported", understudy.ActionSend: "sent or changed",
 	understudy.ActionDelete: "deleted", understudy.ActionNote: "wrote notes", understudy.ActionSignIn: "signed in or out",
@@ -228,7 +228,7 @@ func questionText(f audit.Filter) string {
 
 // rowOf returns an audit entry as the page shows it.
 func rowOf(q *page.Exchange, e *audit.Entry) row {
-	out := row{When: q.Clock.Say(e.At, true), Who: e.Caller, Role: e.Role, What: words[e.Action], More: e.What, Of: e.Kind,
+	out := row{When: q.Clock.FormatMoment(e.At, true), Who: e.Caller, Role: e.Role, What: actionTexts[e.Action], More: e.What, Of: e.Kind,
 		Rows: e.Rows, Request: e.Request, Refused: e.Status >= http.StatusBadRequest}
 	if e.Count > 0 {
 		out.More = page.Thousands(e.Count) + " times"
@@ -267,8 +267,8 @@ const (
 	whatExport = "export"
 )
 
-// plain are the texts for entries that need no number of records, by their field What.
-var plain = map[string]string{whatLog: "opened the audit log", "lookup": "looked up a number", "number": "opened a number",
+// plainTexts are the texts for entries that need no number of records, by their field What.
+var plainTexts = map[string]string{whatLog: "opened the audit log", "lookup": "looked up a number", "number": "opened a number",
 	"conversation": "opened a conversation", "sum": "added up records"}
 
 // describe sets what was done in words. If a command or a signal did it, describe says so.
@@ -284,8 +284,8 @@ func (r *row) describe(e *audit.Entry, kind *plan.Kind) {
 	switch {
 	case e.What == whatLog && e.Action == understudy.ActionExport:
 		r.What, r.More = "exported the audit log", ""
-	case plain[e.What] != "":
-		r.What, r.More = plain[e.What], ""
+	case plainTexts[e.What] != "":
+		r.What, r.More = plainTexts[e.What], ""
 	case e.Action != understudy.ActionExport:
 		r.What = cmp.Or(r.What, string(e.Action))
 	case e.What == whatBegins:

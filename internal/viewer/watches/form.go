@@ -34,7 +34,7 @@ type choice struct {
 
 func serveForm(q *page.Exchange) error {
 	if q.V.Options.Watches == nil || q.V.Options.Shelf == nil {
-		return errNone
+		return errNoWatches
 	}
 	return showForm(q, http.StatusOK, q.R.URL.Query().Get("search"), watch.Destination{}, "")
 }
@@ -61,13 +61,13 @@ func showForm(q *page.Exchange, status int, search string, to watch.Destination,
 // makeWatch handles the form. If there is an error, it shows the form again.
 func makeWatch(q *page.Exchange) error {
 	if q.V.Options.Watches == nil || q.V.Options.Shelf == nil {
-		return errNone
+		return errNoWatches
 	}
 	search := q.R.PostFormValue("search")
-	to := watch.Destination{Channel: watch.Channel(q.R.PostFormValue("channel")), To: field(q, "to")}
+	to := watch.Destination{Channel: watch.Channel(q.R.PostFormValue("channel")), To: formField(q, "to")}
 	ours := ""
 	if to.Channel == watch.Webhook {
-		if to.Secret = field(q, "secret"); to.Secret == "" {
+		if to.Secret = formField(q, "secret"); to.Secret == "" {
 			ours = webhook.MakeSecret()
 			to.Secret = ours
 		}

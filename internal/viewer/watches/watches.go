@@ -35,11 +35,11 @@ func Routes() []page.Route {
 	}
 }
 
-// errNone is the error of a server that has no watches.
-var errNone = page.NewNotFound("Watches are not available here", "This server can't save searches.", "/")
+// errNoWatches is the error of a server that has no watches.
+var errNoWatches = page.NewNotFound("Watches are not available here", "This server can't save searches.", "/")
 
-// view is a watch as a page shows it.
-type view struct {
+// watchView is a watch as a page shows it.
+type watchView struct {
 	ID, Name, Href string
 	Channel, To    string
 	Owner          string // the name of the caller to whom the watch belongs; empty if it is the reader
@@ -53,9 +53,9 @@ type view struct {
 
 // viewOf returns a watch as the caller may see it. It shows only the host of a receiver's address, because the rest
 // may be a secret.
-func viewOf(q *page.Exchange, s *watch.Status) view {
+func viewOf(q *page.Exchange, s *watch.Status) watchView {
 	w := &s.Watch
-	v := view{ID: w.ID, Name: w.Search, Href: Path + "/" + url.PathEscape(w.ID), Channel: channelWord(w.To.Channel), To: w.To.Host(),
+	v := watchView{ID: w.ID, Name: w.Search, Href: Path + "/" + url.PathEscape(w.ID), Channel: channelWord(w.To.Channel), To: w.To.Host(),
 		Told: count(s.State.Told, "match", "matches"), Pending: s.Pending,
 		Made: q.Clock.Moment(w.Made), Sent: q.Clock.Moment(s.State.Sent)}
 	if !isOwn(q, s) {
@@ -95,18 +95,18 @@ func count(n int64, one, many string) string {
 	return strconv.FormatInt(n, 10) + " " + many
 }
 
-// allPage is the data of the template watches.html.
-type allPage struct {
-	Own, Others []view
+// watchesPage is the data of the template watches.html.
+type watchesPage struct {
+	Own, Others []watchView
 	Makes       bool // whether the settings permit at least one way to notify people
 	All         bool // whether the page shows the watches of all callers
 }
 
 func serveAll(q *page.Exchange) error {
 	if q.V.Options.Watches == nil {
-		return errNone
+		return errNoWatches
 	}
-	p := allPage{Makes: q.V.Options.Shelf != nil && len(q.V.Options.Watches.Channels()) > 0, All: page.IsAdministrator(q)}
+	p := watchesPage{Makes: q.V.Options.Shelf != nil && len(q.V.Options.Watches.Channels()) > 0, All: page.IsAdministrator(q)}
 	for _, s := range q.V.Options.Watches.Watches(q.Rights.Caller, p.All) {
 		if isOwn(q, &s) {
 			p.Own = append(p.Own, viewOf(q, &s))
@@ -117,9 +117,9 @@ func serveAll(q *page.Exchange) error {
 	return q.Render(http.StatusOK, "watches", "Watches", p)
 }
 
-// onePage is the data of the template watch-log.html.
-type onePage struct {
-	Watch   view
+// watchPage is the data of the template watch-log.html.
+type watchPage struct {
+	Watch   watchView
 	Stopped bool
 	Goes    bool // whether the watch continues where it stopped when it is resumed
 	Query   string
@@ -138,7 +138,7 @@ type deliveryView struct {
 // find returns the watch at an address. It returns ErrNotFound if the caller may not see the watch.
 func find(q *page.Exchange) (s watch.Status, err error) {
 	if q.V.Options.Watches == nil {
-		return s, errNone
+		return s, errNoWatches
 	}
 	everybody := page.IsAdministrator(q)
 	some := q.V.Options.Watches.Watches(q.Rights.Caller, everybody)
@@ -155,7 +155,7 @@ func serveOne(q *page.Exchange) error {
 	if err != nil {
 		return err
 	}
-	p := onePage{Watch: viewOf(q, &s), Stopped: s.State.Stopped != "", Goes: s.State.Continues}
+	p := watchPage{Watch: viewOf(q, &s), Stopped: s.State.Stopped != "", Goes: s.State.Continues}
 	if isOwn(q, &s) && q.V.Options.Shelf != nil {
 		if saved, ok, err := findSearch(q, s.Watch.Search); err != nil {
 			return err
@@ -200,9 +200,9 @@ func findSearch(q *page.Exchange, name string) (found query.SavedSearch, ok bool
 	return found, false, err
 }
 
-// change writes an audit entry and calls do for the watch at the address. It then redirects to the address to, where
+// changeWatch writes an audit entry and calls do for the watch at the address. It then redirects to the address to, where
 // the page shows the message that do returned.
-func change(q *page.Exchange, what, to string, do func(id string) (said string, err error)) error {
+func changeWatch(q *page.Exchange, what, to string, do func(id string) (said string, err error)) error {
 	s, err := find(q)
 	if err != nil {
 		return err
@@ -223,7 +223,7 @@ func change(q *page.Exchange, what, to string, do func(id string) (said string, 
 }
 
 func test(q *page.Exchange) error {
-	return change(q, "test", "", func(id string) (string, error) {
+	return changeWatch(q, "test", "", func(id string) (string, error) {
 		d, err := q.V.Options.Watches.Test(q.Ctx, id)
 		said := "The test arrived."
 		switch {
@@ -239,20 +239,22 @@ func test(q *page.Exchange) error {
 }
 
 func pause(q *page.Exchange) error {
-	return change(q, "pause", "", func(id string) (string, error) { return "The watch is paused.", q.V.Options.Watches.Pause(q.Ctx, id) })
+	return changeWatch(q, "pause", "", func(id string) (string, error) { return "The watch is paused.", q.V.Options.Watches.Pause(q.Ctx, id) })
 }
 
 func resume(q *page.Exchange) error {
-	return change(q, "resume", "", func(id string) (string, error) {
+	return changeWatch(q, "resume", "", func(id string) (string, error) {
 		return "The watch is running again.", q.V.Options.Watches.Resume(q.Ctx, id)
 	})
 }
 
 func remove(q *page.Exchange) error {
-	return change(q, "remove", Path, func(id string) (string, error) {
+	return changeWatch(q, "remove", Path, func(id string) (string, error) {
 		return "The watch is removed.", q.V.Options.Watches.Remove(q.Ctx, id)
 	})
 }
 
-// field returns the value of a field in a form, without the spaces around it.
-func field(q *page.Exchange, name string) string { return strings.TrimSpace(q.R.PostFormValue(name)) }
+// formField returns the value of a field in a form, without the spaces around it.
+func formField(q *page.Exchange, name string) string {
+	return strings.TrimSpace(q.R.PostFormValue(name))
+}
