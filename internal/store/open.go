@@ -4,6 +4,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"embed"
 	"errors"
@@ -276,19 +277,35 @@ func prepareFile(ctx context.Context, pool *sqlite.Pool, c *sqlite.Conn) error {
 	return migrate(ctx, pool)
 }
 
-// migrate runs the missing migrations, each in a transaction.
+// migrate runs the missing migrations, each in a transaction. SQLite runs a whole file: goose's own reader of SQL takes
+// a buffer of 4 MiB for each line of it.
 func migrate(ctx context.Context, pool *sqlite.Pool) error {
-	files, err := fs.Sub(migrations, "migrations")
+	files, err := migrations.ReadDir("migrations")
 	if err != nil {
 		return err
+	}
+	steps := make([]*goose.Migration, len(files))
+	for i, file := range files {
+		number, err := goose.NumericComponent(file.Name())
+		if err != nil {
+			return err
+		}
+		text, err := migrations.ReadFile("migrations/" + file.Name())
+		if err != nil {
+			return err
+		}
+		steps[i] = goose.NewGoMigration(number, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, string(text))
+			return err
+		}}, nil)
 	}
 	file, err := pool.OpenSQL()
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	provider, err := goose.NewProvider(goose.DialectSQLite3, file, files, goose.WithDisableGlobalRegistry(true),
-		goose.WithLogger(goose.NopLogger()))
+	provider, err := goose.NewProvider(goose.DialectSQLite3, file, nil, goose.WithDisableGlobalRegistry(true),
+		goose.WithLogger(goose.NopLogger()), goose.WithGoMigrations(steps...))
 	if err != nil {
 		return err
 	}
