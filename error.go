@@ -67,7 +67,7 @@ type RateError struct {
 
 // Error says when the next request is allowed.
 func (e *RateError) Error() string {
-	return fmt.Sprintf("more requests than this credential may send; the next may come in %v", e.Wait.Round(time.Second))
+	return fmt.Sprintf("this credential has sent too many requests; try again in %v", e.Wait.Round(time.Second))
 }
 
 // statuses maps error kinds to HTTP statuses. An error of several kinds gets the status of the first match.
@@ -218,7 +218,7 @@ func (e *UpstreamError) Error() string {
 		s = fmt.Sprintf("%s (status %d)", s, e.Status)
 	}
 	if e.LimitName != "" {
-		s += ", its limit of " + e.LimitName
+		s += ", its limit " + e.LimitName + " is used up"
 	}
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
@@ -237,7 +237,7 @@ func (e *UpstreamError) Unwrap() []error {
 // ShortText returns the short form for a Cache-Status detail, such as "upstream 503" or "upstream unreachable".
 func (e *UpstreamError) ShortText() string {
 	if e.Why == FailBusy {
-		return "too many wait for upstream"
+		return "too many requests wait for upstream"
 	}
 	if e.Status != 0 && e.Why != FailUnusable {
 		return fmt.Sprintf("upstream %d", e.Status)

@@ -91,7 +91,8 @@ func (id ID[S]) IsZero() bool { return id == ID[S]{} }
 func (id *ID[S]) UnmarshalText(text []byte) error {
 	read, ok := ParseID[S](string(text))
 	if !ok {
-		return fmt.Errorf("%w: %q is no id of the form %s… with 32 hex digits or 22 of base64url", ErrInvalid, Clip(string(text)), id.prefix())
+		return fmt.Errorf("%w: %q is not an id of the form %s… with 32 hex digits or 22 of base64url", ErrInvalid,
+			Clip(string(text)), id.prefix())
 	}
 	*id = read
 	return nil
@@ -100,7 +101,7 @@ func (id *ID[S]) UnmarshalText(text []byte) error {
 // UnmarshalBinary reads the 16 bytes. The error is ErrInvalid.
 func (id *ID[S]) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id.Raw) {
-		return fmt.Errorf("%w: an id of %d bytes, want %d", ErrInvalid, len(data), len(id.Raw))
+		return fmt.Errorf("%w: the id has %d bytes, want %d", ErrInvalid, len(data), len(id.Raw))
 	}
 	id.Raw = [16]byte(data)
 	return nil
@@ -309,7 +310,7 @@ func (id *AnyID) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: %q is no id of two letters with 32 hex digits or 22 of base64url", ErrInvalid, Clip(string(text)))
+	return fmt.Errorf("%w: %q is not an id of two letters with 32 hex digits or 22 of base64url", ErrInvalid, Clip(string(text)))
 }
 
 // UnmarshalBinary reads the 18 bytes. The error is ErrInvalid.
@@ -319,7 +320,7 @@ func (id *AnyID) UnmarshalBinary(data []byte) error {
 		read = AnyID{Prefix: [2]byte(data), Raw: [16]byte(data[2:])}
 	}
 	if len(data) != AnyIDSize || !read.IsZero() && !(isLetter(data[0]) && isLetter(data[1])) {
-		return fmt.Errorf("%w: %d bytes are no id of two letters and 16 bytes", ErrInvalid, len(data))
+		return fmt.Errorf("%w: %d bytes are not an id of two letters and 16 bytes", ErrInvalid, len(data))
 	}
 	*id = read
 	return nil

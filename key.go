@@ -84,7 +84,7 @@ func SplitPathData(path string) ([]string, error) { return splitPath(path, true)
 // splitPath decodes a raw path into segments. With slashes set, a segment may contain escaped slashes.
 func splitPath(path string, slashes bool) ([]string, error) {
 	if !strings.HasPrefix(path, "/") {
-		return nil, fmt.Errorf("%w: path does not begin with a slash", ErrInvalid)
+		return nil, fmt.Errorf("%w: the path does not begin with a slash", ErrInvalid)
 	}
 	segments := strings.Split(path[1:], "/")
 	for i, raw := range segments {

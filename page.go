@@ -44,17 +44,17 @@ type Page struct {
 }
 
 // NotStoredError is the reason for an answer with status 200 that the upstream itself calls an error.
-const NotStoredError = "upstream says that it is an error"
+const NotStoredError = "upstream marks it as an error"
 
 // NotStoredNoRows begins the reason for a list answer without rows where the spec expects rows. The place in the body
 // follows.
 const NotStoredNoRows = "no records under "
 
 // NotStoredNoStore is the reason for an answer that the upstream forbids to store.
-const NotStoredNoStore = "upstream says no-store"
+const NotStoredNoStore = "upstream forbids storing it (no-store)"
 
 // NotStoredDeleted is the reason for an answer that shows the remains of a deleted record.
-const NotStoredDeleted = "upstream says that the record is deleted"
+const NotStoredDeleted = "upstream marks the record as deleted"
 
 // HeaderField returns a stored field of the upstream's header, or "".
 func (p *Page) HeaderField(name string) string {

@@ -73,7 +73,7 @@ func ParseSeries(text string) (Series, error) {
 	source, rest, slash := strings.Cut(text, "/")
 	kind, field, dot := strings.Cut(rest, ".")
 	if !slash || !dot || source == "" || kind == "" || field == "" || strings.Contains(field, "/") {
-		return Series{}, fmt.Errorf("%w: %q names no number; write SOURCE/KIND.FIELD", ErrInvalid, Clip(text))
+		return Series{}, fmt.Errorf("%w: %q does not name a number field; write SOURCE/KIND.FIELD", ErrInvalid, Clip(text))
 	}
 	return Series{Source: source, Kind: kind, Field: field}, nil
 }

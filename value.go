@@ -32,7 +32,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(hours + rest)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no duration; write 30s, 5m, 24h, 30d or 2w", Clip(text))
+		return 0, fmt.Errorf("%q is not a duration; write 30s, 5m, 24h, 30d or 2w", Clip(text))
 	}
 	return d, nil
 }

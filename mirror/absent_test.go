@@ -56,7 +56,7 @@ func TestAnIDThatNeverWasInAnOutage(t *testing.T) {
 		time.Sleep(time.Second)
 		_, _ = s.post(t, http.MethodPost, s.target(t, "Calls.json", ""))
 		refused("after a write of unknown outcome", never)
-		c.none("they are not synced to their end")
+		c.none("the first sync has not finished")
 		refused("not held whole", s.call(t, sid(97)))
 	})
 }

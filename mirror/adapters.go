@@ -245,7 +245,7 @@ func (sp sharedPages) Keep(p *understudy.Page) error {
 func (sp sharedPages) Forget(ctx context.Context, key understudy.Key) error {
 	store, ok := sp.env.store.(Forgetter)
 	if !ok {
-		return errors.New("the store cannot forget")
+		return errors.New("the store cannot delete records")
 	}
 	_, err := store.ForgetPage(ctx, key)
 	sp.env.sources[key.Source].kinds[""].writes.AddChange()

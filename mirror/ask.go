@@ -90,7 +90,7 @@ func (rd *reader) waitForFlight(ctx context.Context, r *reading, f *flight, join
 		case <-f.signals.offered:
 			if !f.isCompleted() {
 				keep = true
-				return rd.answerWith(r, f, f.signals.unsaved, joined, &request.Response{Detail: "not stored yet: saving it takes long"}), nil
+				return rd.answerWith(r, f, f.signals.unsaved, joined, &request.Response{Detail: "not stored yet: saving takes long"}), nil
 			}
 			return rd.answerOf(ctx, r, f, joined)
 		case <-tried:

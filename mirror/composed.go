@@ -72,12 +72,12 @@ func (co *composer) planCompose(
 ) (*composePlan, error) {
 	switch {
 	case co.coverage == nil || co.records == nil:
-		return nil, &compose.Uncovered{Why: "nothing is walked here"}
+		return nil, &compose.Uncovered{Why: "this server syncs nothing"}
 	case t.List == nil || k.name == "":
-		return nil, fmt.Errorf("%w: only lists of records are made from records", understudy.ErrInvalid)
+		return nil, fmt.Errorf("%w: only lists of records can be built from stored records", understudy.ErrInvalid)
 	}
 	if !s.config.CanReach(t) {
-		return nil, &compose.Uncovered{Why: "only the records of " + s.config.User + " are walked"}
+		return nil, &compose.Uncovered{Why: "only records of " + s.config.User + " are synced"}
 	}
 	if localQuery == nil && len(t.OwnParams) > 0 { // upstream's links do not have the parameters of Understudy, so links must be composed
 		bare := *t
@@ -109,7 +109,7 @@ func (co *composer) planCompose(
 	if c := &p.coverage; c.Above != "" && c.From != 0 && above != nil {
 		of := s.config.Spec.Kind(c.Above)
 		if clock := query.UnixIn(of, of.Clock, above.Body); clock != 0 && clock < c.From {
-			return nil, &compose.Uncovered{Why: c.Above + " are kept from " + formatDay(c.From) + " on"}
+			return nil, &compose.Uncovered{Why: c.Above + " are kept only from " + formatDay(c.From) + " on"}
 		}
 	}
 	p.outdated = co.hasUnseenWrite(ctx, k, &p.coverage)
@@ -142,7 +142,7 @@ func (co *composer) checkCoverage(p *composePlan) (request.Coverage, error) {
 	case !ok && (c.From == 0 || c.Above != "" || q.OldestFirst):
 		return c, &compose.Uncovered{Why: p.kind.name + ": " + c.Missing}
 	case !slices.Contains(c.Shapes, q.Shape):
-		return c, &compose.Uncovered{Why: p.kind.name + ": they are not held as this list shows them"}
+		return c, &compose.Uncovered{Why: p.kind.name + ": not stored in the form that this list shows"}
 	}
 	if q.From != 0 && !hasTimeBound(&q, p.target.Kind.Clock) {
 		// The role may see records without a clock value, too. Only full reads of the list see those, so it asks when
@@ -187,7 +187,7 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 	case co.slots <- struct{}{}:
 		defer func() { <-co.slots }()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("mirror: compose %s: too many lists are being made: %w", p.target.Key, ctx.Err())
+		return nil, fmt.Errorf("mirror: compose %s: too many lists are being built: %w", p.target.Key, ctx.Err())
 	}
 	begin := co.env.now()
 	w := &compose.Bounded{Store: co.records, Kind: p.target.Kind, WalkedAt: p.coverage.At}
@@ -208,7 +208,7 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 		return nil, errNumberedPages
 	}
 	if err == nil && w.FoundUnseen {
-		err = &compose.Uncovered{Why: p.kind.name + ": not all that are held were seen by the last walk"}
+		err = &compose.Uncovered{Why: p.kind.name + ": the last walk did not see all stored records"}
 	}
 	if err == nil && w.CoveredFrom == 0 && (!p.includeAbove || p.list.HasTotalInBody()) {
 		co.countRows(ctx, p, w)
@@ -217,7 +217,7 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 		err = co.recheckCoverage(ctx, p)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("mirror: compose %s: %w: that is too much to look through; narrow it by a filter", p.target.Key,
+		return nil, fmt.Errorf("mirror: compose %s: %w: there are too many records to search in time; add a filter", p.target.Key,
 			understudy.ErrInvalid)
 	}
 	if err != nil {
@@ -228,7 +228,7 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 		return nil, fmt.Errorf("mirror: compose %s: %w", p.target.Key, err)
 	}
 	if w.CoveredFrom != 0 && (w.ReachedUncovered || page.Next.IsZero()) {
-		return nil, &compose.Uncovered{Why: p.kind.name + " are kept from " + formatDay(w.CoveredFrom) + " on"}
+		return nil, &compose.Uncovered{Why: p.kind.name + " are kept only from " + formatDay(w.CoveredFrom) + " on"}
 	}
 	x := &composedList{page: page, coverage: p.coverage, outdated: p.outdated || w.Invalid, composeTime: co.env.now().Sub(begin)}
 	if !p.timeDependent && !x.outdated && co.writes != nil {

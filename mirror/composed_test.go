@@ -297,7 +297,7 @@ func TestUpstreamFirstUntilItFails(t *testing.T) {
 		c.since(time.Now().Add(-5*time.Minute), time.Now())
 		want(t, s.get(t, target), request.Composed, "composed: upstream 503")
 		// Nothing is covered: what is held; nothing held: the error.
-		c.none("they are not synced")
+		c.none("not synced")
 		want(t, s.get(t, target), request.Stale, "stale: upstream 503")
 		if _, err := s.Answer(t.Context(), request.Request{Target: s.target(t, "Calls.json", "PageSize=5")}); !errors.Is(err,
 			understudy.ErrUnavailable) {
@@ -364,10 +364,10 @@ func TestAWishIsFromRecordsOrNotAtAll(t *testing.T) {
 		checktest.MustNoError(t, err, "what upstream refuses")
 		checktest.Equal(t, a.Page.Status, 400, "what upstream refuses: a.Page.Status")
 		checktest.Equal(t, a.Outcome, request.Composed, "what upstream refuses: a.Outcome")
-		c.none("they are not synced")
+		c.none("not synced")
 		ask.Target = s.newest(t)
 		if _, err = s.Answer(t.Context(), ask); !errors.Is(err, understudy.ErrNotMirrored) ||
-			!strings.Contains(err.Error(), "they are not synced") {
+			!strings.Contains(err.Error(), "not synced") {
 			t.Errorf("nothing is covered: %v", err)
 		}
 		c.all(time.Now())

@@ -65,11 +65,11 @@ func (v *env) noteStoreRead(key string, err error) {
 	switch {
 	case err == nil:
 		if v.unreadable.Load() && v.unreadable.CompareAndSwap(true, false) {
-			v.log.Info("mirror: store can be read again")
+			v.log.Info("mirror: the store can be read again")
 		}
 	case v.throttle(&v.nextReadLog, v.now(), readLogInterval, readLogInterval):
 		v.unreadable.Store(true)
-		v.log.Warn("mirror: store cannot be read", "key", key, "error", err)
+		v.log.Warn("mirror: the store cannot be read", "key", key, "error", err)
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *saveState) noteFailure(v *env, err error) error {
 	defer s.Unlock()
 	if s.failingSince.IsZero() {
 		s.failingSince = v.now()
-		v.log.Error("mirror: nothing can be saved, polls pause", "error", err)
+		v.log.Error("mirror: the store cannot be written; polls pause", "error", err)
 	}
 	s.reason = shortReason(err)
 	return err

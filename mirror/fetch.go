@@ -49,7 +49,7 @@ func (fs *flights) runFlight(f *flight) {
 	}()
 	p, err := fs.fetch(f)
 	if err == nil && p == nil {
-		err = errors.New("upstream gave neither a page nor an error")
+		err = errors.New("upstream returned neither a page nor an error")
 	}
 	f.origin.source.outage.noteResult(err)
 	if p != nil && p.HeaderField("Etag") != "" {

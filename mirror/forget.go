@@ -96,7 +96,7 @@ func (iv *invalidator) forget(
 ) (Forgotten, error) {
 	store, ok := iv.env.store.(Forgetter)
 	if !ok {
-		return Forgotten{}, errors.New("the store cannot forget")
+		return Forgotten{}, errors.New("the store cannot delete records")
 	}
 	k.writes.Purge()
 	if err := k.lock(ctx); err != nil {

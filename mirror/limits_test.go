@@ -88,7 +88,7 @@ func TestReadersAreTurnedAway(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				want(t, a, request.Stale, "stale: too many wait for upstream")
+				want(t, a, request.Stale, "stale: too many requests wait for upstream")
 				if name == "each" { // another one's turn is not touched
 					if _, err := s.Answer(t.Context(), request.Request{Target: s.target(t, "Calls.json", "From=2"), Flow: 8}); err != nil {
 						t.Error(err)

@@ -36,7 +36,7 @@ func TestALongSaveHoldsNobodyUp(t *testing.T) {
 		}))
 		begin := time.Now()
 		a := s.get(t, s.newest(t))
-		want(t, a, request.Cold, "not stored yet: saving it takes long")
+		want(t, a, request.Cold, "not stored yet: saving takes long")
 		took := time.Since(begin)
 		checktest.Equal(t, took, 2*time.Second, "answered after: took")
 		checktest.MustEqual(t, len(a.Page.Rows), 3, "answered after: len(a.Page.Rows)")

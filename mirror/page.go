@@ -293,11 +293,11 @@ func (rd *reader) answerAsOf(ctx context.Context, s *source, k *kind, a *request
 	case !ok:
 		return nil, fmt.Errorf("mirror: %w: this store keeps no history", understudy.ErrInvalid)
 	case at.After(begin.Add(time.Second)): // the clock of the client may be up to a second ahead of ours
-		return nil, fmt.Errorf("mirror: %w: %s lies in the future", understudy.ErrInvalid, at.Format(time.RFC3339))
+		return nil, fmt.Errorf("mirror: %w: %s is in the future", understudy.ErrInvalid, at.Format(time.RFC3339))
 	case k.name == "" || a.Target.List == nil && a.Target.Instance == nil || a.Target.HasKeyHeader():
-		return nil, fmt.Errorf("mirror: %w: nothing is remembered of this path", understudy.ErrInvalid)
+		return nil, fmt.Errorf("mirror: %w: no history is kept for this path", understudy.ErrInvalid)
 	case a.Local != nil && (a.Local.OldestFirst || a.Local.Since != 0 || a.Local.Text != nil):
-		return nil, fmt.Errorf("mirror: %w: of an earlier time lists have one order and no text", understudy.ErrInvalid)
+		return nil, fmt.Errorf("mirror: %w: lists of an earlier time can't be sorted or searched", understudy.ErrInvalid)
 	}
 	ctx, cancel := context.WithTimeout(ctx, rd.env.ages().Wait)
 	defer cancel()
@@ -306,7 +306,7 @@ func (rd *reader) answerAsOf(ctx context.Context, s *source, k *kind, a *request
 	p, err := compose.ComposePageAt(ctx, kept, s.config, &asked, at)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("mirror: %s as of %s: %w: that is too much to look through; narrow it by a filter on time", a.Target.Key,
+		return nil, fmt.Errorf("mirror: %s as of %s: %w: there are too many records to search in time; add a filter on time", a.Target.Key,
 			at.Format(time.RFC3339), understudy.ErrInvalid)
 	case err != nil:
 		return nil, fmt.Errorf("mirror: %s as of %s: %w", a.Target.Key, at.Format(time.RFC3339), err)

@@ -72,7 +72,7 @@ func (wr *writer) saveWritten(ctx context.Context, k *kind, id string, p *unders
 		wr.publishChanges(k, saved)
 		return true, nil
 	case errors.Is(err, understudy.ErrNotStored) && !errors.As(err, &fault), errors.Is(err, understudy.ErrInvalid):
-		wr.env.log.Warn("mirror: what a write's answer shows cannot be kept, its record is fetched",
+		wr.env.log.Warn("mirror: the answer of a write could not be saved; its record is fetched",
 			"source", k.source.config.Name, "kind", k.name, "id", id, "error", err)
 		return false, nil
 	}
@@ -153,6 +153,6 @@ func (wr *writer) flushLast() {
 	ctx, cancel := context.WithTimeout(context.Background(), maxSaveTime)
 	defer cancel()
 	if left := wr.flushAll(ctx); left > 0 {
-		wr.env.log.Error("mirror: the store was not told of all that was written; a sweep or a read will find out", "records", left)
+		wr.env.log.Error("mirror: some writes could not be noted in the store; a sweep or a read will find their changes", "records", left)
 	}
 }

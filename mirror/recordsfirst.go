@@ -142,7 +142,7 @@ func (co *composer) tryRecordsFirst(ctx context.Context, r *reading) *request.Re
 	p.timeLimit = co.env.ages().Wait / 8 // this is short, because upstream can be asked instead and may be faster
 	x, err := co.composeOnce(ctx, p)
 	if err != nil {
-		co.env.log.Debug("mirror: a list could not be made from records, upstream is asked", "error", err)
+		co.env.log.Debug("mirror: a list could not be built from records; upstream is asked", "error", err)
 		return nil
 	}
 	h := x.storedPage(co.env.ages())
@@ -216,7 +216,7 @@ func (co *composer) planFallback(ctx context.Context, r *reading) {
 		return
 	}
 	if !r.canTrustRecords() {
-		err = &compose.Uncovered{Why: r.kind.name + ": that upstream's list shows all of them is not known yet"}
+		err = &compose.Uncovered{Why: r.kind.name + ": not yet known whether upstream's list shows all of them"}
 		return
 	}
 	// the list's newest record may be missing, because its form in this list is not known
@@ -237,7 +237,7 @@ func (co *composer) planFallback(ctx context.Context, r *reading) {
 
 // buildTooOldError returns the error that the records of a list are older than any answer may be.
 func buildTooOldError(k *kind) error {
-	return &compose.Uncovered{Why: k.name + ": they were walked too long ago"}
+	return &compose.Uncovered{Why: k.name + ": the last walk is too long ago"}
 }
 
 // explainUnanswered adds to an error of upstream why the list could not be composed from records either.

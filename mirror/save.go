@@ -32,7 +32,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		return
 	case p.NotStored == "" && fl.writer.saving.isSuspended(p.RequestKey(), fl.env.now()):
 		paused := *p
-		paused.NotStored, p = "saving it took too long a moment ago", &paused
+		paused.NotStored, p = "saving took too long just before", &paused
 	}
 	if p.NotStored != "" {
 		f.origin.source.counts.notStored.Add(1)
@@ -169,7 +169,7 @@ func (fl *filler) saveRest(ctx context.Context, f *flight, p *understudy.Page, g
 }
 
 // errOutdatedByWrite is the error that a write or a purge has outdated a page before it was saved.
-var errOutdatedByWrite = fmt.Errorf("%w: a write or a purge came after the fetch began", understudy.ErrOutdated)
+var errOutdatedByWrite = fmt.Errorf("%w: a write or a purge happened after the fetch began", understudy.ErrOutdated)
 
 // checkSuperseded asks the store whether a page that was just saved is already outdated. If records have changed
 // during its fetch, another fetch may have saved newer versions of them.

@@ -66,7 +66,7 @@ func (m *Mirror) addSource(given Source) error {
 	case given.Source == nil || given.Source.Spec == nil || given.Upstream == nil:
 		return fmt.Errorf("mirror: a source needs a spec and an upstream")
 	case m.env.sources[given.Source.Name] != nil:
-		return fmt.Errorf("mirror: source %s is there twice", given.Source.Name)
+		return fmt.Errorf("mirror: two sources are named %s", given.Source.Name)
 	}
 	s := &source{config: given.Source, upstream: given.Upstream, kinds: map[string]*kind{}}
 	s.pollBudget.Set(given.Rate)

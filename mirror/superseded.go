@@ -291,7 +291,7 @@ func (fl *filler) resumeAfterDeleted(f *flight, p *understudy.Page) *understudy.
 		want := fetchOptions{reason: f.origin.reason, requireNew: true, skipCacheCheck: true, withoutNeighbors: true, flow: f.waiting.flow}
 		if b := fl.fetchNeighbor(f, t, want); b != nil {
 			out := *b
-			out.Key, out.Version, out.NotStored = p.Key, 0, "it goes on after a record that is gone"
+			out.Key, out.Version, out.NotStored = p.Key, 0, "it continues after a deleted record"
 			return &out
 		}
 	}

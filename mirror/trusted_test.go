@@ -80,7 +80,7 @@ func TestErrorSaysWhyRecordsMakeNoAnswer(t *testing.T) {
 		whole := false
 		s.spec.Kind("calls").Lists[0].Complete = &whole
 		for query, want := range map[string]string{
-			"PageSize=7":           "no stored answer fits this request: calls: that upstream's list shows all of them is not known yet",
+			"PageSize=7":           "no stored answer fits this request: calls: not yet known whether upstream's list shows all of them",
 			"PageSize=7&Odd=thing": "no stored answer fits this request: ",
 		} {
 			if got := reason(query); !strings.HasPrefix(got, want) {
@@ -89,11 +89,11 @@ func TestErrorSaysWhyRecordsMakeNoAnswer(t *testing.T) {
 		}
 		time.Sleep(shortHard + time.Hour)
 		whole = true
-		if got, want := reason("PageSize=9"), "no stored answer fits this request: calls: they were walked too long ago"; got != want {
+		if got, want := reason("PageSize=9"), "no stored answer fits this request: calls: the last walk is too long ago"; got != want {
 			t.Errorf("after the hard limit: %s; want %s", got, want)
 		}
-		c.none("they are not synced")
-		if got, want := reason("PageSize=6"), "no stored answer fits this request: calls: they are not synced"; got != want {
+		c.none("not synced")
+		if got, want := reason("PageSize=6"), "no stored answer fits this request: calls: not synced"; got != want {
 			t.Errorf("without a walk: %s; want %s", got, want)
 		}
 	})

@@ -134,7 +134,7 @@ func (m *Mirror) beginSideEffects(ctx context.Context, s *source, w request.Writ
 func (iv *invalidator) beginWrite(k *kind, id string) *writes.Write {
 	w, err := k.writes.Begin(id)
 	if err != nil {
-		iv.env.log.Warn("mirror: a write under way cannot be noted, a crash would leave its record as it was",
+		iv.env.log.Warn("mirror: a running write could not be noted; after a crash its record may be outdated",
 			"source", k.source.config.Name, "error", err)
 	}
 	return w

@@ -101,7 +101,7 @@ func (a *Action) Form(filled, set map[string]string) (body []byte, contentType s
 func (k *Kind) compileActions() error {
 	for i, a := range k.Actions {
 		if slices.ContainsFunc(k.Actions[:i], func(b *Action) bool { return b.Name == a.Name }) {
-			return addPath(fmt.Errorf("action %s is there twice", a.Name), "actions", i, "name")
+			return addPath(fmt.Errorf("action %s appears twice", a.Name), "actions", i, "name")
 		}
 		if err := a.compile(k); err != nil {
 			return addPath(fmt.Errorf("action %s: %w", a.Name, err), "actions", i)
@@ -167,7 +167,7 @@ func (a *Action) checkFields(k *Kind) error {
 	for i, f := range a.Fields {
 		switch {
 		case f.Name == "" || slices.ContainsFunc(a.Fields[:i], func(g *ActionField) bool { return g.Name == f.Name }):
-			return fmt.Errorf("field %q: empty or there twice", f.Name)
+			return fmt.Errorf("field %q: empty or used twice", f.Name)
 		case k.fields[f.Field] == nil:
 			return addPath(fmt.Errorf("field %s: %w", f.Name, describeUnknown(f.Field, "among the kind's fields", k.fieldNames())),
 				"fields", i, "field")

@@ -31,7 +31,7 @@ func TestWrongActionsAreNamed(t *testing.T) {
 		{spec.Action{Name: "make", Path: "/things", Cases: []spec.ActionCase{{When: spec.State{Field: "state"}}}}, "there is no record yet"},
 		{spec.Action{Name: "move", Fields: []*spec.ActionField{{Name: "To", Field: "where"}}}, `"where" is not among the kind's fields`},
 		{spec.Action{Name: "move", Fields: []*spec.ActionField{{Name: "To", Field: "state", Own: true}}}, "own: state is not of class phone"},
-		{spec.Action{Name: "move", Fields: []*spec.ActionField{{Name: "To", Field: "to"}, {Name: "To", Field: "to"}}}, "there twice"},
+		{spec.Action{Name: "move", Fields: []*spec.ActionField{{Name: "To", Field: "to"}, {Name: "To", Field: "to"}}}, "used twice"},
 		{spec.Action{Name: "stop", Cases: []spec.ActionCase{{When: spec.State{Field: "status"}}}}, `cases: "status" is not among`},
 		{spec.Action{Name: "delete", Method: "DELETE", Cases: []spec.ActionCase{{Set: map[string]string{"a": "b"}}}}, "DELETE has no body"},
 	} {
@@ -41,7 +41,7 @@ func TestWrongActionsAreNamed(t *testing.T) {
 		}
 	}
 	err := kindWith(&spec.Action{Name: "stop"}, &spec.Action{Name: "stop"}).Compile()
-	if err == nil || !strings.Contains(err.Error(), "action stop is there twice") {
+	if err == nil || !strings.Contains(err.Error(), "action stop appears twice") {
 		t.Errorf("twice: %v", err)
 	}
 }

@@ -45,7 +45,7 @@ func checkSnippets(all []Snippet) error {
 		case s.Title == "" || s.Language == "" || s.Code == "":
 			return fmt.Errorf("connect[%d]: want title, language and code", i)
 		case seen[s.Title]:
-			return fmt.Errorf("connect[%d]: %s is there twice", i, s.Title)
+			return fmt.Errorf("connect[%d]: %s appears twice", i, s.Title)
 		case !leads || !strings.Contains(s.Code, "{secret}"):
 			return fmt.Errorf("connect[%d]: %s: the code wants {address} or {host}, and {secret}", i, s.Title)
 		}

@@ -27,7 +27,7 @@ func (s *Spec) Compile() error {
 	s.kinds = make(map[string]*Kind, len(s.Kinds))
 	for i, k := range s.Kinds {
 		if s.kinds[k.Name] != nil {
-			return addPath(fmt.Errorf("spec %s: kind %s is there twice", s.Name, k.Name), "kinds", i, "name")
+			return addPath(fmt.Errorf("spec %s: kind %s appears twice", s.Name, k.Name), "kinds", i, "name")
 		}
 		s.kinds[k.Name] = k
 		if err := s.compileKind(k); err != nil {
@@ -265,7 +265,7 @@ func checkFields(fields []*Field) error {
 	seen := map[string]bool{}
 	for i, f := range fields {
 		if f.Name == "" || seen[f.Name] {
-			return addPath(fmt.Errorf("field %q: empty or there twice", f.Name), i, "name")
+			return addPath(fmt.Errorf("field %q: empty or used twice", f.Name), i, "name")
 		}
 		seen[f.Name] = true
 		f.Type = cmp.Or(f.Type, TypeText)

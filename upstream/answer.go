@@ -223,10 +223,10 @@ func (b *pageBuilder) readVerbatim(a *answer, s redaction) (document, error) {
 	case isTextual(a.contentType(), a.body) && hasSecretName(a.body, b.secrets):
 		return document{}, errWithheld
 	}
-	return document{body: removeNeedles(a.body, b.credential.needles()), why: "the answer is no JSON document"}, nil
+	return document{body: removeNeedles(a.body, b.credential.needles()), why: "the answer is not a JSON document"}, nil
 }
 
-var errWithheld = errors.New("the answer is no JSON document and names a secret field")
+var errWithheld = errors.New("the answer is not a JSON document and contains a secret field")
 
 // isLikelyJSON reports whether a body begins like a JSON object or array, whatever its content type.
 func isLikelyJSON(body []byte) bool {

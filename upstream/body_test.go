@@ -158,7 +158,7 @@ func TestAWaitForRoomEnds(t *testing.T) {
 		checktest.MustTrue(t, !late, "late is true; %v", err)
 		checktest.True(t, !errors.Is(err, understudy.ErrUnavailable),
 			"errors.Is(err, understudy.ErrUnavailable) is true")
-		checktest.Contains(t, err.Error(), "no room", "err.Error()")
+		checktest.Contains(t, err.Error(), "not enough free memory", "err.Error()")
 		if _, err := c.Fetch(t.Context(), request.Fetch{Target: light}); err != nil || c.Health().State != "ok" {
 			t.Errorf("%v, %+v", err, c.Health())
 		}

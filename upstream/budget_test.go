@@ -286,7 +286,7 @@ func TestWhoComesTooLateIsToldAtOnce(t *testing.T) {
 			e := failure(t, err)
 			checktest.MustEqual(t, e.Why, understudy.FailBusy, "%+v: e.Why; %v", e, err)
 			checktest.MustTrue(t, e.RetryAfter >= time.Second, "%+v: e.RetryAfter is %v; %v", e, e.RetryAfter, err)
-			checktest.MustTrue(t, contains(err, "too long"), `%+v: contains(err, "too long") is false`, e)
+			checktest.MustTrue(t, contains(err, "too many requests wait"), `%+v: contains(err, "too many requests wait") is false`, e)
 		}
 		w.wg.Wait()
 		if len(w.failed()) != refused {

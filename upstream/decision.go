@@ -57,7 +57,7 @@ func (c *Client) noteLimits(a *answer, sort throttle.Sort) {
 	}
 	if a.hasAllowance && c.budget.RecordAllowance(left) && why == understudy.FailNone {
 		c.breaker.Hold(&understudy.UpstreamError{Why: understudy.FailLimited, RetryAfter: min(left.Reset, maxRetryAfter),
-			LimitName: left.LimitName, Err: errors.New("nothing remains of what it takes")})
+			LimitName: left.LimitName, Err: errors.New("the remaining limit is used up")})
 	}
 	o := throttle.Observation{Sort: sort, Began: a.at.Add(-a.took), Refused: why == understudy.FailLimited,
 		Counted: throttle.Count(a.header, c.o.Source.Spec.Limits.Concurrent)}

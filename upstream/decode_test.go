@@ -106,7 +106,7 @@ func TestCodings(t *testing.T) {
 	}
 	for _, coding := range []string{"compress", "gzip, br", "aws-chunked", "gzip;q=1", "zstd\tgzip"} {
 		next.Store(&answer{coding, packed(packers[0].writer, body), false})
-		check(t, client, coding, body, 0, "was not asked for")
+		check(t, client, coding, body, 0, "was not requested")
 	}
 	// A window larger than HTTP allows (RFC 9659) is refused before memory is taken.
 	wide := packed(func(w io.Writer) io.WriteCloser {

@@ -67,7 +67,7 @@ func readForeign(name string, body, text []byte, secrets []secret, needles [][]b
 		return document{}, wrapIncomplete(name, err)
 	}
 	if clean, _ := (redaction{secrets: secrets}).clean(text, doc); !bytes.Equal(removeNeedles(clean, needles), text) {
-		return document{}, fmt.Errorf("the body is %s and holds a secret", name)
+		return document{}, fmt.Errorf("the body is %s and contains a secret", name)
 	}
 	return document{body: body, why: "the body is " + name}, nil
 }

@@ -139,7 +139,7 @@ func (s *stream) checkEnd(x *request.Exchange, err error, maybe bool) error {
 // pass sends the request. maybe is true if the upstream may have received the request.
 func (s *stream) pass(x *request.Exchange) (resp *http.Response, maybe bool, err error) {
 	c := s.c
-	s.quiet.ResetCause(&throttle.LateError{What: "no answer began", After: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
+	s.quiet.ResetCause(&throttle.LateError{What: "upstream did not start to answer", After: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
 	defer s.quiet.Stop()
 	var connected atomic.Bool
 	var early sync.Mutex

@@ -154,8 +154,9 @@ func TestDeadlinesOfOurOwn(t *testing.T) {
 		want   time.Duration
 		text   string
 	}{
-		{func(o *Options) { o.FirstByte = 2 * time.Second; o.Connect = time.Second }, 3 * time.Second, "no answer began within 2s"},
-		{func(o *Options) { o.Total = 4 * time.Second }, 4 * time.Second, "no whole answer within 4s"},
+		{func(o *Options) { o.FirstByte = 2 * time.Second; o.Connect = time.Second }, 3 * time.Second,
+			"upstream did not start to answer within 2s"},
+		{func(o *Options) { o.Total = 4 * time.Second }, 4 * time.Second, "the answer was not complete within 4s"},
 		{func(*Options) {}, 30 * time.Second, "within"},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -168,7 +168,7 @@ func TestANewKindGoesByTheSlowestAnswer(t *testing.T) {
 		at := strings.Replace(callsPath, "Calls", "Messages", 1)
 		_, err := c.Fetch(t.Context(), request.Fetch{Target: target(t, c, at), Reason: request.ReasonPoll})
 		e := failure(t, err)
-		checktest.Contains(t, e.Error(), "no answer began within 3s", "e.Error()")
+		checktest.Contains(t, e.Error(), "upstream did not start to answer within 3s", "e.Error()")
 		checktest.Equal(t, time.Since(began), 3*time.Second, "time.Since(began)")
 		checktest.Equal(t, s.count(), 4, "s.count()")
 		if st := c.Health(); st.State != "ok" {

@@ -129,7 +129,7 @@ const maxRedirects = 5
 // comes from another host than the source's. by is the credential of the request.
 func (s *stream) follow(uri string) (resp *http.Response, by signature, away bool, failure *understudy.UpstreamError) {
 	c := s.c
-	total := time.AfterFunc(c.o.Total, func() { s.cancel(&throttle.LateError{What: "no answer began", After: c.o.Total}) })
+	total := time.AfterFunc(c.o.Total, func() { s.cancel(&throttle.LateError{What: "upstream did not start to answer", After: c.o.Total}) })
 	defer total.Stop()
 	defer s.quiet.Stop()
 	to, err := c.o.Source.Spec.BuildURL(understudy.Key{Source: c.o.Source.Name, URI: uri}, c.o.Base)
@@ -138,7 +138,7 @@ func (s *stream) follow(uri string) (resp *http.Response, by signature, away boo
 	}
 	at, err := url.Parse(to)
 	if err != nil {
-		return nil, by, false, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: errors.New("the address cannot be read")}
+		return nil, by, false, &understudy.UpstreamError{Why: understudy.FailUnusable, Err: errors.New("the address cannot be parsed")}
 	}
 	if by, err = c.credential.take(s.ctx, c.resources.limitFor(placeOf(s.request.Target))); err != nil {
 		if !errors.As(err, &failure) {
@@ -177,7 +177,7 @@ func isRedirect(status int) bool {
 // sendTo sends the request to one host.
 func (s *stream) sendTo(at *url.URL, by signature, away bool) (*http.Response, error) {
 	c := s.c
-	s.quiet.ResetCause(&throttle.LateError{What: "no answer began", After: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
+	s.quiet.ResetCause(&throttle.LateError{What: "upstream did not start to answer", After: c.o.FirstByte}, c.o.Connect+c.o.FirstByte)
 	ctx := httptrace.WithClientTrace(s.ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { s.quiet.Reset(c.o.FirstByte) },
 	})
@@ -249,17 +249,17 @@ func (s *stream) check(resp *http.Response, m *request.MediaResponse) error {
 	kind, _, _ := mime.ParseMediaType(m.ContentType)
 	switch coding := resp.Header.Get("Content-Encoding"); {
 	case coding != "" && !strings.EqualFold(coding, "identity"):
-		return fmt.Errorf("content encoding %q was not asked for", understudy.Clip(coding))
+		return fmt.Errorf("content encoding %q was not requested", understudy.Clip(coding))
 	case !s.isOutside && isAPIType(kind) && !slices.Contains(s.request.Target.Media.Types, kind):
 		// The API's own text may contain data that the caller must not see. Only in a page could such data be removed.
-		return fmt.Errorf("a content of type %s, which the spec does not name", kind)
+		return fmt.Errorf("upstream sent a content of type %s, which the spec does not name", kind)
 	case m.Size > s.c.media.limit:
 		return body.NewTooLarge(s.c.o.Source.Name, "max_media", s.c.media.limit)
 	}
 	if s.left = s.c.media.limit; m.Status == http.StatusPartialContent {
 		m.ContentRange = contentRange(resp.Header.Get("Content-Range"))
 		if s.request.Range == "" || !strings.Contains(m.ContentRange, "-") {
-			return errors.New("a part that was not asked for")
+			return errors.New("upstream sent a part that was not requested")
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ type originPolicy struct {
 	own     *http.Transport // the policy's own transport, or nil if one was given
 }
 
-var errPrivateAddress = errors.New("an address inside this network, where only the source's own may be")
+var errPrivateAddress = errors.New("an address inside this network, which only the source's own host may have")
 
 // homeOrigin is the beginning of the source's own URLs. Requests to them carry the credential.
 type homeOrigin struct{ scheme, host, path string }
@@ -138,7 +138,7 @@ func (w *originPolicy) resolveRedirect(from *url.URL, location string) (*url.URL
 	to, err := from.Parse(location)
 	switch {
 	case err != nil || location == "" || to.Host == "" || to.Opaque != "":
-		return nil, errors.New("a redirect that leads nowhere")
+		return nil, errors.New("a redirect without a valid address")
 	case to.Scheme != "https" && to.Scheme != "http":
 		return nil, fmt.Errorf("a redirect to scheme %q", understudy.Clip(to.Scheme))
 	case to.Scheme == "http" && from.Scheme == "https":
@@ -214,7 +214,7 @@ func (c *Client) ask(req *http.Request, e httpRequest, quiet *throttle.Deadline)
 		case !c.media.isHome(to):
 			return resp, describeRedirect(resp.Header), nil
 		case slices.Contains(seen, to.String()):
-			return resp, errors.New("redirects that lead in a circle"), nil
+			return resp, errors.New("redirects that go in a circle"), nil
 		case len(seen) > maxRedirects:
 			return resp, fmt.Errorf("more than %d redirects", maxRedirects), nil
 		}

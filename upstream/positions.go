@@ -241,7 +241,7 @@ func (r *rowReader) joinedID(values []memberValue) string {
 	parts := make([]string, len(p.id))
 	for i := range p.id {
 		if parts[i] = r.idPart(values, i); strings.Contains(parts[i], spec.IDSeparator) {
-			r.found.why = fmt.Sprintf("a record whose %s holds %q", p.kind.ID[i], spec.IDSeparator)
+			r.found.why = fmt.Sprintf("a record whose %s contains %q", p.kind.ID[i], spec.IDSeparator)
 		}
 	}
 	return p.kind.JoinID(parts)

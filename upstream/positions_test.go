@@ -131,7 +131,7 @@ func TestReadList(t *testing.T) {
 		{shelf, "loans", `[{"reader":"r1","copy":{"number":3},"day":"2024-02-29"}]`, "r1~3 1709164800 false", "", ""},
 		{shelf, "loans", `[{"reader":"r1","copy":{}}]`, "", "a record without copy.number", ""},
 		{shelf, "loans", `[{"reader":"r1","copy":7}]`, "", "a record without copy.number", ""},
-		{shelf, "loans", `[{"reader":"r~1","copy":{"number":3}}]`, "", `a record whose reader holds "~"`, ""},
+		{shelf, "loans", `[{"reader":"r~1","copy":{"number":3}}]`, "", `a record whose reader contains "~"`, ""},
 		{shelf, "loans", `null`, "", "", ""},
 		{shelf, "loans", `{}`, "", "no records: the body is not an array", ""},
 		{shelf, "totals", `{"totals":[1,{"a":2}]}`, "", "", ""},

@@ -69,9 +69,9 @@ func TestRedirects(t *testing.T) {
 		{"/2010-04-01/%2e%2e/login", 1, "not followed"},
 		{"/2010-04-012/x", 1, "not followed"},
 		{"ftp://x/2010-04-01", 1, `a redirect to scheme "ftp"`},
-		{"javascript:alert(1)", 1, "leads nowhere"},
-		{"http://[::1", 1, "leads nowhere"},
-		{"", 1, "leads nowhere"},
+		{"javascript:alert(1)", 1, "without a valid address"},
+		{"http://[::1", 1, "without a valid address"},
+		{"", 1, "without a valid address"},
 	} {
 		for _, status := range []int{301, 302, 303, 307, 308} {
 			begin(status, strings.Split(c.steps, " ")...)

@@ -61,7 +61,7 @@ func TestWrongCredential(t *testing.T) {
 		if _, err := get(t, c, callsPath); err != nil {
 			t.Error(err)
 		}
-		if strings.Count(out.String(), "upstream is unwell") != 1 {
+		if strings.Count(out.String(), "upstream is failing; requests pause") != 1 {
 			t.Errorf("logged: %s", out)
 		}
 	})

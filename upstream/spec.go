@@ -65,7 +65,7 @@ func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 	err := yaml.Load(data, &doc)
 	isNull := err == nil && len(doc.Content) == 1 && doc.Content[0].Kind == yaml.ScalarNode && doc.Content[0].ShortTag() == "!!null"
 	if isNull || err != nil && strings.Contains(err.Error(), "no documents in stream") {
-		return nil, fmt.Errorf("upstream: spec %s: the file is empty; docs/reference/specs.md says what a spec has", file)
+		return nil, fmt.Errorf("upstream: spec %s: the file is empty; docs/reference/specs.md describes what a spec contains", file)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("upstream: spec %s: %w", file, ExplainYAML(data, err))
@@ -91,7 +91,7 @@ type specReader struct{ left int }
 // readValue reads n into v. where is the dotted path of v, for errors. Each error begins with the line.
 func (r *specReader) readValue(n *yaml.Node, v reflect.Value, where string) error {
 	if r.left--; r.left < 0 {
-		return failAt(n, "aliases make this file too large")
+		return failAt(n, "this file is too large after its aliases are expanded")
 	}
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -158,7 +158,7 @@ func (r *specReader) visitPairs(n *yaml.Node, where string, do func(key, value *
 			return failAt(key, "%s: want a word as key", placeName(where))
 		}
 		if line, twice := seen[key.Value]; twice {
-			return failAt(key, "key %q in %s is there twice, first in line %d", understudy.Clip(key.Value), placeName(where), line)
+			return failAt(key, "key %q in %s appears twice, first in line %d", understudy.Clip(key.Value), placeName(where), line)
 		}
 		seen[key.Value] = key.Line
 		if err := do(key, n.Content[i+1]); err != nil {

@@ -29,7 +29,7 @@ func ExplainYAML(data []byte, err error) error {
 		return err
 	case bad.Stage == "reader":
 		line := 1 + bytes.Count(data[:min(bad.Mark.Index, len(data))], []byte("\n"))
-		return fmt.Errorf("line %d: a byte there is no text, as in a file that is damaged; write it anew and save it as UTF-8", line)
+		return fmt.Errorf("line %d: a byte in this line is not valid text, as in a damaged file; correct it and save the file as UTF-8", line)
 	case bad.Mark.Line > 0:
 		return fmt.Errorf("line %d: %s", bad.Mark.Line, bad.Message)
 	}

@@ -40,7 +40,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	if int64(len(p)) > s.left+1 {
 		p = p[:s.left+1]
 	}
-	s.quiet.ResetCause(&throttle.LateError{What: "the content stalled: nothing more", After: s.c.o.Stall}, s.c.o.Stall)
+	s.quiet.ResetCause(&throttle.LateError{What: "the content stalled: no more data", After: s.c.o.Stall}, s.c.o.Stall)
 	n, err := s.body.Read(p)
 	s.quiet.Stop()
 	if s.left -= int64(n); s.left < 0 {

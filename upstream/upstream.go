@@ -116,7 +116,7 @@ func New(o Options) (*Client, error) {
 	}
 	o.setDefaults()
 	if o.Base != "" && !isBase(o.Base) {
-		return nil, fmt.Errorf("upstream: source %s: want its upstream as http(s)://host[:port], without user or query", o.Source.Name)
+		return nil, fmt.Errorf("upstream: source %s: write its upstream as http(s)://host[:port], without user or query", o.Source.Name)
 	}
 	schemes, err := o.Source.Spec.Auth.ParseSent()
 	if err != nil {

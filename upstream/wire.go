@@ -79,10 +79,13 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	if e.limits.first == 0 {
 		e.limits = c.settings()
 	}
-	total := time.AfterFunc(c.o.Total, func() { cancel(&throttle.LateError{What: "no whole answer", After: c.o.Total, Total: true}) })
+	total := time.AfterFunc(c.o.Total, func() {
+		cancel(&throttle.LateError{What: "the answer was not complete", After: c.o.Total, Total: true})
+	})
 	defer total.Stop()
 	// The dialer limits the time of a connection. This deadline is for a transport that does not report its connections.
-	quiet := throttle.NewDeadline(cancel, &throttle.LateError{What: "no answer began", After: e.limits.first}, c.o.Connect+e.limits.first)
+	quiet := throttle.NewDeadline(cancel, &throttle.LateError{What: "upstream did not start to answer", After: e.limits.first},
+		c.o.Connect+e.limits.first)
 	defer quiet.Stop()
 
 	var wrote, traced atomic.Bool
@@ -107,7 +110,7 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 		return nil, sent, c.credential.clean(throttle.FindCause(ctx, err))
 	}
 	defer resp.Body.Close()
-	quiet.ResetCause(&throttle.LateError{What: "the answer stalled: nothing more", After: e.limits.stall}, e.limits.stall)
+	quiet.ResetCause(&throttle.LateError{What: "the answer stalled: no more data", After: e.limits.stall}, e.limits.stall)
 	a = &answer{status: resp.StatusCode, header: resp.Header, bodyErr: astray, signature: e.by}
 	now := c.o.Now()
 	e.lastData.set(now)

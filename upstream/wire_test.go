@@ -137,7 +137,7 @@ func TestFaults(t *testing.T) {
 	}{
 		{"503", `{"match":"","status":503}`, understudy.FailServer, "503"},
 		{"429", `{"match":"","status":429}`, understudy.FailLimited, "429"},
-		{"late", `{"match":"","delay_ms":60000}`, understudy.FailUnreachable, "no answer began within 1s"},
+		{"late", `{"match":"","delay_ms":60000}`, understudy.FailUnreachable, "upstream did not start to answer within 1s"},
 		{"stall in the body", `{"match":"","stall_after":5000}`, understudy.FailUnreachable, "stalled"},
 		{"stall before the body", `{"match":"","stall_after":0}`, understudy.FailUnreachable, ""},
 		{"truncated", `{"match":"","truncate":3000}`, understudy.FailUnusable, "cut"},

@@ -29,7 +29,7 @@ func TestASyncEnds(t *testing.T) {
 		"failed": {func(time.Time) crawl.Report { return crawl.Report{Kept: true, Failed: true, Why: "it is too heavy"} }, 0,
 			"it is too heavy"},
 		"dropped": {func(began time.Time) crawl.Report {
-			return crawl.Report{Kept: time.Since(began) < time.Minute, Why: "not synced to its end"}
+			return crawl.Report{Kept: time.Since(began) < time.Minute, Why: "the first sync has not finished"}
 		}, 2 * time.Minute, "somebody ended the sync"},
 		"down": {func(time.Time) crawl.Report {
 			return crawl.Report{Kept: true, Why: "not synced", Down: "the credential is refused"}

@@ -142,7 +142,7 @@ credentials:
 	}
 	// A caller that finds some records alone is not told how many there are, and is told why.
 	r := rig.Get(t, "", house.URL("twilio")+"/things?page=2", "Authorization", "Bearer "+part)
-	if r.Status == http.StatusOK || !strings.Contains(string(r.Body), "how many rows there are in all is not known") {
+	if r.Status == http.StatusOK || !strings.Contains(string(r.Body), "the total number of rows is not known") {
 		t.Errorf("a caller with a row rule: %d %s", r.Status, r.Body)
 	}
 }

@@ -221,7 +221,7 @@ func TestDiskFull(t *testing.T) {
 	if r.Status != http.StatusServiceUnavailable || !strings.Contains(string(r.Body), "this server can&#39;t write to its disk") {
 		t.Errorf("signing in: %d %.2000s", r.Status, r.Body)
 	}
-	if n := strings.Count(house.Stderr(), "nothing can be saved"); n != 1 {
+	if n := strings.Count(house.Stderr(), "polls pause"); n != 1 {
 		t.Errorf("the log says %d times that nothing can be saved", n)
 	}
 	d.free()
@@ -261,7 +261,7 @@ func TestStoreLocked(t *testing.T) {
 	began := time.Now()
 	how := p.ask()
 	took := time.Since(began)
-	checktest.Contains(t, how, `detail="not stored yet: saving it takes long"`, "after %v: how", took)
+	checktest.Contains(t, how, `detail="not stored yet: saving takes long"`, "after %v: how", took)
 	checktest.True(t, took >= time.Second, "after %v: took is %v", took, took)
 	checktest.True(t, took <= 15*time.Second, "after %v: took is %v", took, took)
 	p.until(`detail="not stored: database locked`)
@@ -306,7 +306,7 @@ func TestStoreRuined(t *testing.T) {
 	if n := strings.Count(house.Stderr(), "health: the store cannot be read"); n != 1 {
 		t.Errorf("the log says %d times that the store cannot be read", n)
 	}
-	if n := strings.Count(house.Stderr(), "mirror: store cannot be read"); n > 1 {
+	if n := strings.Count(house.Stderr(), "mirror: the store cannot be read"); n > 1 {
 		t.Errorf("the mirror says %d times that the store cannot be read", n)
 	}
 }

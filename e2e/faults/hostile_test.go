@@ -178,7 +178,7 @@ const (
 	paged    = "^[^n].*|^number"                  // there is more than one page
 	byLink   = "^(body|header)$"
 	noEnd    = "no end|an end|page again|lead nowhere|no record to go on from"
-	unending = "an end; raise sync.pages"
+	unending = "as endless; raise sync.pages"
 )
 
 // rows puts rows into an answer: those from a place on, of a list whose rows come again

@@ -264,7 +264,7 @@ func TestSDKPaging(t *testing.T) {
 		seen := map[string]bool{}
 		for _, m := range walk {
 			if seen[*m.Sid] {
-				t.Fatalf("by %d: %s is there twice", size, *m.Sid)
+				t.Fatalf("by %d: %s appears twice", size, *m.Sid)
 			}
 			seen[*m.Sid] = true
 		}

@@ -159,7 +159,7 @@ func (x *tide) walk(what, address, token string, comes, goes bool) {
 		times, wanted, missing := map[string]int{}, 0, []string(nil)
 		for _, row := range found[name] {
 			if times[string(row.ID)]++; times[string(row.ID)] > 1 && !x.counts {
-				x.Errorf("%s: %s: %s is there twice", what, name, row.ID)
+				x.Errorf("%s: %s: %s appears twice", what, name, row.ID)
 			}
 		}
 		for _, row := range began[name] {

@@ -119,7 +119,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("agents: public_url: %w", err)
 	}
 	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		jsonhttp.Error(w, http.StatusForbidden, "a page of another site asks; viewer.public_url names the site whose pages may")
+		jsonhttp.Error(w, http.StatusForbidden, "this request comes from another site; viewer.public_url names the site whose pages may")
 	}))
 	// If a reverse proxy has another host name, a request to localhost gives no access without a credential.
 	protocol := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true,

@@ -123,7 +123,7 @@ func (v *exchange) seal(source string, p position) (string, error) {
 }
 
 func (v *exchange) unseal(source, cursor string) (p position, err error) {
-	other := newInvalid("that is no cursor of this list for this role; begin without one")
+	other := newInvalid("this cursor is not of this list and role; start without a cursor")
 	own, err := jsonapi.NewCursorSealer(v.srv.o.Key, "agents", source, v.caller.Role())
 	if err != nil {
 		return p, err

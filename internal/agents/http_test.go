@@ -34,7 +34,7 @@ func TestEndpoint(t *testing.T) {
 		{"no credential", "POST", listTools, nil, "", 401},
 		{"a wrong secret", "POST", listTools, map[string]string{"Authorization": "Bearer ACall:wrong"}, "", 401},
 		{"a token of nobody", "POST", listTools, map[string]string{"Authorization": "Bearer wrong"}, "", 401},
-		{"a page of another site", "POST", listTools,
+		{"this request comes from another site", "POST", listTools,
 			map[string]string{"Authorization": basic("all"), "Origin": "https://evil.example"}, "", 403},
 		{"a name that was pointed here", "POST", listTools, map[string]string{"Authorization": basic("all")}, "evil.example", 403},
 		{"a stream", "GET", "", map[string]string{"Authorization": basic("all")}, "", 405},

@@ -73,7 +73,7 @@ func (v *exchange) followCursor(k *plan.Kind, a listArgs, at time.Time) (*plan.L
 			return l, t, p.Skip, nil
 		}
 	}
-	return nil, nil, 0, newInvalid("that is no cursor of this list for this role; begin without one")
+	return nil, nil, 0, newInvalid("this cursor is not of this list and role; start without a cursor")
 }
 
 // readFilters returns the filter conditions for a list, in the order of the list's filters.

@@ -154,8 +154,8 @@ func (e *exporting) over(who, target string, change ...string) string {
 
 // How exports say that they are not whole.
 const (
-	brokenSearch = `{"error":"broken off"}` + "\n"
-	brokenViewer = `{"understudy.incomplete":"what you may see has changed meanwhile; export it again"`
+	brokenSearch = `{"error":"interrupted"}` + "\n"
+	brokenViewer = `{"understudy.incomplete":"your access rights changed during the export; export again"`
 )
 
 func TestExportsOverAReading(t *testing.T) {

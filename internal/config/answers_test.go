@@ -45,7 +45,7 @@ func TestAnswersInTheSettings(t *testing.T) {
 		"[auto]":                        "line 6: want auto, upstream or records",
 		"{calls: }":                     "line 6",
 		"{calls: upstram}":              "upstream",
-		"{calls: records, calls: auto}": "there twice",
+		"{calls: records, calls: auto}": "appears twice",
 		"{cals: records}":               `no kind "cals"`,
 	} {
 		c, err := Parse([]byte(source(text)), nil)

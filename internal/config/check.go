@@ -139,7 +139,7 @@ func (c *Settings) checkCredential(cred *credentialConfig, names map[string]bool
 	case isReserved(cred.Name):
 		return fmt.Errorf("name: %s is what people on this machine and commands are called; choose another", cred.Name)
 	case names[cred.Name]:
-		return fmt.Errorf("name: %q is there twice", cred.Name)
+		return fmt.Errorf("name: %q appears twice", cred.Name)
 	case cred.Secret == "":
 		return fmt.Errorf("%s: secret: write file:PATH or cmd:COMMAND", cred.Name)
 	case cred.Role == "":

@@ -64,7 +64,7 @@ func (c *Settings) checkWebhook(w *Webhook, names map[string]bool) error {
 	case w.Name == "" || len(w.Name) > 100 || strings.ContainsFunc(w.Name, isInvalidNameRune):
 		return fmt.Errorf("name: %q: use lower-case letters, digits and dashes", understudy.Clip(w.Name))
 	case names[w.Name]:
-		return fmt.Errorf("name: %q is there twice", w.Name)
+		return fmt.Errorf("name: %q appears twice", w.Name)
 	case w.Secret == "":
 		return fmt.Errorf("%s: secret: write file:PATH or cmd:COMMAND", w.Name)
 	case w.Role == "":
@@ -124,7 +124,7 @@ func (c *Settings) ParseAlerts() (alerts []forecast.Alert, err error) {
 			return nil, fmt.Errorf("forecasts[%d]: %w", i, err)
 		}
 		if slices.Contains(alerts, a) {
-			return nil, fmt.Errorf("forecasts[%d]: it is there twice", i)
+			return nil, fmt.Errorf("forecasts[%d]: it appears twice", i)
 		}
 		alerts = append(alerts, a)
 	}

@@ -64,7 +64,7 @@ func TestAlertsAreRead(t *testing.T) {
 func TestAlertsThatAreWrong(t *testing.T) {
 	const of = "of: twilio/balance.balance, "
 	for line, want := range map[string]string{
-		`{webhook: crm}`:                                         `of: invalid request: "" names no number`,
+		`{webhook: crm}`:                                         `of: invalid request: "" does not name a number field`,
 		`{` + of + `webhook: cram}`:                              `twilio is called "cram"; did you mean "crm"?`,
 		`{` + of + `webhook: crm, by: soon}`:                     "write 30d or 12h",
 		`{` + of + `webhook: crm, level: much}`:                  "write 0 or 12.50",
@@ -73,7 +73,7 @@ func TestAlertsThatAreWrong(t *testing.T) {
 		`{of: twilio/calls.price, webhook: crm}`:                 "is not sampled",
 		`{` + of + `webhook: blind}`:                             "the role support of the webhook blind does not see",
 		`{` + of + `webhook: crm, when: now}`:                    "when",
-		"{" + of + "webhook: crm}\n  - {" + of + "webhook: crm}": "it is there twice",
+		"{" + of + "webhook: crm}\n  - {" + of + "webhook: crm}": "it appears twice",
 	} {
 		if _, err := alertsOf(t, line); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", line, err, want)

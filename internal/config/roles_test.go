@@ -58,7 +58,7 @@ func TestRowRulesSayWhereTheyAreWrong(t *testing.T) {
 		`        calls: {number: {own: true}}`:                   `line 7: want a value or a list of values`,
 		`        calls: [all]`:                                   `line 7: want a block of settings`,
 		`        calls: &a {age: 1d}` + "\n        messages: *a": `line 8: aliases (*a) are not read here`,
-		"        calls: all\n        calls: none":                `line 8: "calls" is there twice, first in line 7`,
+		"        calls: all\n        calls: none":                `line 8: "calls" appears twice, first in line 7`,
 		"        - calls":                                        `line 7: want a block of names`,
 	} {
 		if _, err := Parse([]byte(rowsBefore+text+"\n"), noEnv); err == nil || !strings.Contains(err.Error(), want) {
@@ -68,7 +68,7 @@ func TestRowRulesSayWhereTheyAreWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		"roles: {a: {twilio: see}}":          `line 1: want a block of subjects and levels`,
 		"roles: {a: {twilio: {calls: [x]}}}": `line 1: calls: want see, last4, country, hash or hide`,
-		"roles: {a: {twilio: {x: a, x: b}}}": `"x" is there twice`,
+		"roles: {a: {twilio: {x: a, x: b}}}": `"x" appears twice`,
 		"roles: {a: {twilio: {do: [[x]]}}}":  `want a value or a list of values`,
 	} {
 		if _, err := Parse([]byte(text+"\n"), noEnv); err == nil || !strings.Contains(err.Error(), want) {

@@ -218,7 +218,7 @@ func visitPairs(n *yaml.Node, visit func(k, v *yaml.Node) error) error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		if first, twice := seen[k.Value]; twice {
-			return fmt.Errorf("line %d: %q is there twice, first in line %d", k.Line, understudy.Clip(k.Value), first)
+			return fmt.Errorf("line %d: %q appears twice, first in line %d", k.Line, understudy.Clip(k.Value), first)
 		}
 		seen[k.Value] = k.Line
 		if err := visit(k, n.Content[i+1]); err != nil {

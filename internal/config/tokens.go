@@ -43,7 +43,7 @@ func (s *Source) ReadSecrets(ctx context.Context, sp *spec.Spec, read Secrets) (
 			return nil, fmt.Errorf("pool[%d]: %w", i, err)
 		}
 		if slices.ContainsFunc(all, func(other understudy.Secret) bool { return !secret.IsEmpty() && other.Equal(secret.Reveal()) }) {
-			return nil, fmt.Errorf("pool[%d]: this secret is there twice; its limit counts once", i)
+			return nil, fmt.Errorf("pool[%d]: this secret appears twice; its limit counts once", i)
 		}
 		all = append(all, secret)
 	}

@@ -27,7 +27,7 @@ type (
 func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	v, err := understudy.ParseDuration(n.Value)
 	if err == nil && v < 0 {
-		err = fmt.Errorf("%q is no duration above zero; write 30s, 5m or 30d", n.Value)
+		err = fmt.Errorf("%q is not a duration above zero; write 30s, 5m or 30d", n.Value)
 	}
 	if err != nil {
 		return fmt.Errorf("line %d: %w", n.Line, err)

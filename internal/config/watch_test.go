@@ -25,7 +25,7 @@ func TestWatchSettings(t *testing.T) {
 		`mail: {server: "mail.example.com:25"}`:                                                              "mail.from",
 		`mail: {server: "mail.example.com:25", from: "a@example.com", tls: ssl}`:                             "mail.tls",
 		`mail: {server: "mail.example.com:25", from: "a@example.com", user: u}`:                              "go together",
-		`mail: {server: "mail.example.com:25", from: "a@example.com", user: u, secret: "file:x", tls: none}`: "as it is",
+		`mail: {server: "mail.example.com:25", from: "a@example.com", user: u, secret: "file:x", tls: none}`: "unencrypted",
 		`mail: {server: "127.0.0.1:25", from: "a@example.com", user: u, secret: "file:x", tls: none}`:        "",
 		`mail: {server: "mail.example.com:25", from: "a@example.com\r\nBcc: b@example.com"}`:                 "mail.from",
 	} {

@@ -54,7 +54,7 @@ func refusing(status, served int, error string, total object) func(*shelf, url.V
 func TestARefusalBehindATotalProvesTheEndUnlessItMayBeALimit(t *testing.T) {
 	t.Parallel()
 	const inObject = byNumber + ", total: total.value"
-	refuses := "the page behind the last one has status "
+	refuses := "the page after the last one has status "
 	proveAll(t, map[string]*proof{
 		"400 behind 25 of 25": {shelf{paging: withTotal, rows: 25, answer: refusing(400, 25, "no such page", object{"total": 25})}, 25, ""},
 		"404 behind 20 of 20": {shelf{paging: withTotal, rows: 20, answer: refusing(404, 20, "Invalid page.", object{"total": 20})}, 20, ""},
@@ -79,10 +79,10 @@ func TestATotalAboveTheRowsShownLeavesTheEndOpen(t *testing.T) {
 	t.Parallel()
 	proveAll(t, map[string]*proof{
 		"one that the spec does not name": {shelf{paging: byNumber, rows: 25, answer: paged(says(object{"total": 28}))}, 25,
-			"there are at least 27 rows, and 25 were shown"},
+			"announced at least 27 rows and returned 25"},
 		"one that the spec does not name, of all rows": {shelf{paging: byNumber, rows: 25, answer: paged(says(object{"total": 25}))}, 25, ""},
 		"the least that there are": {shelf{paging: byNumber + ", total: total.value", rows: 30,
-			answer: paged(says(object{"total": object{"value": 30, "relation": "gte"}}))}, 30, "there are at least 30 rows, and 30 were shown"},
+			answer: paged(says(object{"total": object{"value": 30, "relation": "gte"}}))}, 30, "announced at least 30 rows and returned 30"},
 	})
 }
 

@@ -128,7 +128,7 @@ func (s *states) checkClock(ctx context.Context, x *kindCrawl) (kindState, error
 	if err != nil || !m.isInFuture(now) {
 		return m, err
 	}
-	s.log.Warn("walk: the clock was set back; all is walked again", "source", x.plan.source.Name, "kind", x.plan.kind.Name)
+	s.log.Warn("walk: the clock was set back; everything is read again", "source", x.plan.source.Name, "kind", x.plan.kind.Name)
 	err = s.change(ctx, x, func(to *kindState) {
 		to.resetTimes(now)
 		m = *to

@@ -30,23 +30,23 @@ import (
 func (w *Crawler) Coverage(source, kind, root, parent string, from, to int64) (request.Coverage, bool) {
 	x := w.walks[source+"/"+kind]
 	if x == nil {
-		return buildUncovered("they cannot be synced")
+		return buildUncovered("this kind cannot be synced")
 	}
 	if x.plan.parentKind == nil {
 		if x = x.rootWalk(root); x == nil || x.plan.rootsOnly {
-			return buildUncovered("those of " + rootText(root) + " are not synced; add it to the source's roots")
+			return buildUncovered("records of " + rootText(root) + " are not synced; add it to the source's covers")
 		}
 	}
 	m := x.state.Load()
 	switch {
 	case m == nil:
-		return buildUncovered("what is held is not known yet")
+		return buildUncovered("the state of the sync is not loaded yet; try again")
 	case !m.Keep:
-		return buildUncovered("they are not synced; add them to the source's sync")
+		return buildUncovered("not synced; add this kind to the source's sync")
 	case m.ListsWalkedAt == 0:
-		return buildUncovered("they are not synced to their end")
+		return buildUncovered("the first sync has not finished")
 	case m.Params:
-		return buildUncovered("links to their pages have parameters that only upstream can write")
+		return buildUncovered("links between pages have parameters that only upstream can create")
 	case x.plan.parentKind != nil:
 		return w.nestedCoverage(x, m, parent)
 	}
@@ -66,9 +66,9 @@ func (w *Crawler) Coverage(source, kind, root, parent string, from, to int64) (r
 	}
 	switch {
 	case why == "" && m.isInFuture(now):
-		why = "the clock was set back since they were walked"
+		why = "the clock was set back since the last walk"
 	case why == "" && at <= m.LostAt:
-		why = "some were forgotten since they were walked"
+		why = "some records were deleted here since the last walk"
 	case why == "" && (from != 0 && from < m.endClock() || to != 0 && to <= m.endClock()):
 		why = m.Ended
 	}
@@ -77,7 +77,7 @@ func (w *Crawler) Coverage(source, kind, root, parent string, from, to int64) (r
 	}
 	c.At = time.Unix(at, 0)
 	if c.From != 0 {
-		c.Missing = "they are kept from " + formatMoment(c.From) + " on"
+		c.Missing = "records are kept only from " + formatMoment(c.From) + " on"
 	}
 	return c, c.From == 0
 }
@@ -108,7 +108,7 @@ func (x *kindCrawl) walkTime(m *kindState, from, to int64, all bool) (at int64, 
 		at = min(at, m.ListsWalkedAt)
 	}
 	if at == minClock {
-		return 0, "a part of them was never walked"
+		return 0, "some of them were never read from upstream"
 	}
 	return at, ""
 }
@@ -122,11 +122,11 @@ func (x *kindCrawl) isAtTip(m *kindState, to int64, overlap time.Duration) bool 
 func (x *kindCrawl) tipCoverage(m *kindState, at int64) (int64, string) {
 	switch {
 	case m.CaughtUp == 0:
-		return 0, "their newest page was never seen"
+		return 0, "the newest page was never read"
 	case m.GapAt != 0:
 		return 0, "catching up since " + formatMoment(m.GapAt)
 	case x.gapTip.Load() != nil:
-		return 0, "more of them came than a page holds"
+		return 0, "more new records arrived than fit on one page"
 	}
 	return at, ""
 }
@@ -173,13 +173,13 @@ func (w *Crawler) nestedCoverage(x *kindCrawl, m *kindState, parent string) (req
 	at := min(m.ListsWalkedAt, m.CaughtUp)
 	switch {
 	case m.CaughtUp == 0:
-		return buildUncovered("they are not synced to their end")
+		return buildUncovered("the first sync has not finished")
 	case m.isInFuture(w.bounds.unixNow()):
-		return buildUncovered("the clock was set back since they were walked")
+		return buildUncovered("the clock was set back since the last walk")
 	case x.lastChange.Load() > m.LastChange:
-		return buildUncovered("what is new above them was not followed yet")
+		return buildUncovered("records under new or changed parents are not read yet")
 	case at <= m.LostAt:
-		return buildUncovered("some were forgotten since they were walked")
+		return buildUncovered("some records were deleted here since the last walk")
 	}
 	c := request.Coverage{At: time.Unix(at, 0), Newest: time.Unix(m.CaughtUp, 0), Shapes: x.shapes, Above: x.plan.parentKind.Name}
 	if _, kept := w.bounds.edges(above, w.bounds.unixNow()); kept != minClock {

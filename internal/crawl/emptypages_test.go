@@ -38,7 +38,7 @@ func TestAnEmptyPageInTheMiddleIsNoEnd(t *testing.T) {
 		"404 behind an empty page":         {shelf{paging: byNumber, rows: 20, answer: notFoundFrom(4, plain)}, 20, ""},
 		"offsets over an empty page":       {shelf{paging: byOffset, rows: 45, answer: plainOffsets(20)}, 35, ""},
 		"a total that says what is missing": {shelf{paging: withTotal, rows: 50, answer: without(totalRows, 3)}, 40,
-			"there are 50 rows, and 40 were shown"},
+			"announced 50 rows and returned 40"},
 	})
 }
 
@@ -87,9 +87,9 @@ func TestACountOfPagesContradictsAnEnd(t *testing.T) {
 		}
 	}
 	proveAll(t, map[string]*proof{
-		"tokens end before the last page": {shelf{paging: byToken, rows: 25, answer: counted(5)}, 25, "there are 5 pages, and 3 were shown"},
+		"tokens end before the last page": {shelf{paging: byToken, rows: 25, answer: counted(5)}, 25, "announced 5 pages and returned 3"},
 		"tokens are absent before the last page": {shelf{paging: byToken, rows: 25, answer: absent(counted(5))}, 25,
-			"there are 5 pages, and 3 were shown"},
+			"announced 5 pages and returned 3"},
 		"tokens are absent on the last page": {shelf{paging: byToken, rows: 25, answer: absent(counted(3))}, 25, ""},
 		"tokens end with the last page":      {shelf{paging: byToken, rows: 25, answer: counted(3)}, 25, ""},
 		"tokens end behind the last page":    {shelf{paging: byToken, rows: 25, answer: counted(2)}, 25, ""},

@@ -37,7 +37,7 @@ func (t *jobRun) noteOpen(key understudy.Key, list int, d understudy.OpenEnd) {
 		t.ends.UnprovenLists |= 1 << list
 	}
 	if d.Kind != "" && *to == "" {
-		*to = newEndlessError(key, "list may go on behind what was walked: "+d.Why).text
+		*to = newEndlessError(key, "list may continue after the last page read: "+d.Why).text
 	}
 }
 
@@ -46,7 +46,7 @@ func (t *jobRun) noteRepeated(key understudy.Key, what, id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ends.Shared = true; t.ends.Open == "" {
-		t.ends.Open = newEndlessError(key, fmt.Sprintf("list has %s under the id %s; check whether %s is the id in the spec",
+		t.ends.Open = newEndlessError(key, fmt.Sprintf("list has %s with the id %s; check whether %s is the right id field in the spec",
 			what, understudy.Clip(id), strings.Join(t.x.plan.kind.ID, " and "))).text
 	}
 }
@@ -193,11 +193,11 @@ func (at *position) canGoOn() bool {
 func (at *position) describeMissing() string {
 	switch {
 	case at.StatedRows > at.Rows:
-		return fmt.Sprintf("upstream says that there are %d rows, and %d were shown", at.StatedRows, at.Rows)
+		return fmt.Sprintf("upstream announced %d rows and returned %d", at.StatedRows, at.Rows)
 	case at.StatedPages > at.ReadPages:
-		return fmt.Sprintf("upstream says that there are %d pages, and %d were shown", at.StatedPages, at.ReadPages)
+		return fmt.Sprintf("upstream announced %d pages and returned %d", at.StatedPages, at.ReadPages)
 	case at.StatedRows < 0 && -at.StatedRows >= at.Rows:
-		return fmt.Sprintf("upstream says that there are at least %d rows, and %d were shown", -at.StatedRows, at.Rows)
+		return fmt.Sprintf("upstream announced at least %d rows and returned %d", -at.StatedRows, at.Rows)
 	}
 	return ""
 }
@@ -207,9 +207,9 @@ func (at *position) describeMissing() string {
 func (t *jobRun) checkRepeatedPage(
 	ctx context.Context, at position, target *spec.Target, page *understudy.Page,
 ) (understudy.OpenEnd, error) {
-	end := understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the page behind the last one is that page again"}
+	end := understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the page after the last one repeats it"}
 	if !at.Beyond {
-		end.Why = "a page begins before the offset asked for, and is the page before it again"
+		end.Why = "a page begins before the requested offset and repeats the previous page"
 	}
 	if !target.IsPagedByOffset() || !target.IsGuessed() || len(page.Rows) == at.MaxRows {
 		return end, nil
@@ -263,7 +263,7 @@ func hasNoList(p *understudy.Page) bool {
 func describeAnswer(p *understudy.Page) string {
 	switch {
 	case p.NotStored == understudy.NotStoredError:
-		return "an answer that says that it is an error"
+		return "an answer that is marked as an error"
 	case hasNoList(p):
 		return "an answer with " + p.NotStored
 	}

@@ -239,7 +239,7 @@ var shelves = map[string]*proof{
 	})}, 8, ""},
 	"one page without a next one": {shelf{paging: onePage, rows: 8, answer: paged(says(object{"links": object{"next": nil}}))}, 8, ""},
 	"a list that leaves some out": {shelf{paging: byFlag, keys: ", whole: false", rows: 25, answer: flagged(true, false)}, 25,
-		"leaves some of the things out"},
+		"leaves out some things"},
 
 	"yes as true and no as false": {shelf{paging: byFlag, rows: 25, answer: flagged(true, false)}, 25, ""},
 	"yes as 1 and no as 0":        {shelf{paging: byFlag, rows: 25, answer: flagged(1, 0)}, 25, ""},
@@ -265,10 +265,10 @@ var shelves = map[string]*proof{
 			return http.StatusNotFound, object{"detail": "Invalid page."}
 		}
 		return http.StatusOK, object{"rows": rows}
-	}}, 20, "the page behind the last one has status 404"},
+	}}, 20, "the page after the last one has status 404"},
 	"a page number that is ignored": {shelf{paging: byNumber, rows: 7, answer: func(s *shelf, _ url.Values, _ http.Header) (int, any) {
 		return http.StatusOK, object{"rows": s.cut(0, 10)}
-	}}, 7, "the page behind the last one is that page again"},
+	}}, 7, "the page after the last one repeats it"},
 
 	"a total on the first page alone": {shelf{paging: withTotal, rows: 25,
 		answer: paged(func(s *shelf, page, _ int) object {
@@ -297,7 +297,7 @@ var shelves = map[string]*proof{
 		}}, 22, ""},
 	"a total above what is shown": {shelf{paging: withTotal, rows: 25,
 		answer: paged(says(object{"total": 28}))}, 25,
-		"there are 28 rows, and 25 were shown"},
+		"announced 28 rows and returned 25"},
 	"a size that is capped without say": {shelf{paging: byNumber + ", size: size, max_size: 100, total: total", rows: 35,
 		answer: sized(10, 20)}, 35, ""},
 	"sizes of which few are known": {shelf{paging: byNumber + ", size: size", rows: 35, answer: sized(10, 20, 50)}, 35, ""},
@@ -307,7 +307,7 @@ var shelves = map[string]*proof{
 	"offsets over a page without rows": {shelf{paging: "style: offset, page: from, next: next", rows: 40,
 		answer: filtered(func(i int) bool { return i >= 10 && i < 20 })}, 30, ""},
 	"offsets over pages without rows up to a total": {shelf{paging: byOffset + ", total: all_rows", rows: 120,
-		answer: filtered(inTheMiddle)}, 70, "there are 120 rows, and 70 were shown"},
+		answer: filtered(inTheMiddle)}, 70, "announced 120 rows and returned 70"},
 	"offsets over pages without rows while more follow": {shelf{paging: byOffset + ", next: more", rows: 120,
 		answer: filtered(inTheMiddle)}, 70, ""},
 	"offsets over pages without rows where nothing is to be believed": {shelf{paging: byOffset, rows: 120,
@@ -325,16 +325,16 @@ var shelves = map[string]*proof{
 		return http.StatusOK, object{"rows": s.cut(from, 10), "next": strconv.Itoa(min(from+10, s.rows))}
 	}}, 20, ""},
 	"tokens that end with 200 and no list": {shelf{paging: byToken, rows: 60, answer: plainly(tokened(0, 200))}, 10,
-		`it was begun again 3 times`},
-	"tokens that end with 400":    {shelf{paging: byToken, rows: 60, answer: tokened(0, 400)}, 10, "it was begun again 3 times"},
-	"tokens that end with 403":    {shelf{paging: byToken, rows: 60, answer: tokened(0, 403)}, 10, "it was begun again 3 times"},
+		`3 new starts did not reach its end`},
+	"tokens that end with 400":    {shelf{paging: byToken, rows: 60, answer: tokened(0, 400)}, 10, "3 new starts did not reach its end"},
+	"tokens that end with 403":    {shelf{paging: byToken, rows: 60, answer: tokened(0, 403)}, 10, "3 new starts did not reach its end"},
 	"a token that ended once 410": {shelf{paging: byToken, rows: 60, answer: once(410)}, 60, ""},
 	"a token that ended once 404": {shelf{paging: byToken, rows: 60, answer: once(404)}, 60, ""},
 	"a token that ended once 422": {shelf{paging: byToken, rows: 60, answer: once(422)}, 60, ""},
 	"a token that ended once 403": {shelf{paging: byToken, rows: 60, answer: once(403)}, 60, ""},
 	"a token that ended once 200": {shelf{paging: byToken, rows: 60, answer: once(200)}, 60, ""},
 	"tokens that end with 200": {shelf{paging: byToken, rows: 60, answer: tokened(0, 200)}, 10,
-		"an answer that says that it is an error; it was begun again 3 times"},
+		"(an answer that is marked as an error); 3 new starts"},
 }
 
 // once is an API whose tokens are all forgotten at its fourth answer.
@@ -427,7 +427,7 @@ func TestATokenRefusedWithAnyStatusBeginsTheListAgain(t *testing.T) {
 	for _, status := range []int{405, 406, 409, 412, 419, 440, 498} {
 		all[fmt.Sprint("once ", status)] = &proof{shelf{paging: byToken, rows: 60, answer: once(status)}, 60, ""}
 		all[fmt.Sprint("always ", status)] = &proof{shelf{paging: byToken, rows: 60, answer: tokened(0, status)}, 10,
-			"it was begun again 3 times"}
+			"3 new starts did not reach its end"}
 	}
 	proveAll(t, all)
 }

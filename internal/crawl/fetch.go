@@ -148,7 +148,7 @@ type refusal struct {
 // Error returns which page upstream refused, and with what response.
 func (r *refusal) Error() string {
 	if r.restarts > 0 {
-		return fmt.Sprintf("walk: %s: upstream refuses to go on in the list: %s; it was begun again %d times, and its end never reached",
+		return fmt.Sprintf("walk: %s: upstream stops in the middle of the list (%s); %d new starts did not reach its end",
 			r.page.Key, describeAnswer(r.page), r.restarts)
 	}
 	return fmt.Sprintf("walk: %s: upstream refuses the list: %s", r.page.Key, describeAnswer(r.page))
@@ -254,7 +254,7 @@ func (t *jobRun) visitPages(ctx context.Context, first *spec.Target, at position
 	for {
 		if most := int64(t.w.o.Settings.Pages); at.Pages.Count >= most {
 			return newEndlessError(target.Key, fmt.Sprintf(
-				"list goes on after %d pages, and is taken for one without an end; raise sync.pages if it has one", most))
+				"list continues after %d pages and is treated as endless; raise sync.pages if it really is that long", most))
 		}
 		page, err := t.fetch(ctx, target)
 		var told *errorPage
@@ -274,7 +274,7 @@ func (t *jobRun) visitPages(ctx context.Context, first *spec.Target, at position
 			}
 			continue
 		case at.Next != "" && isExpiredLink(page) && (at.Beyond || target.IsGuessed()) && !refused.isRetention():
-			end = understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the page behind the last one has " + describeAnswer(page)}
+			end = understudy.OpenEnd{Kind: understudy.OpenRefuted, Why: "the page after the last one has " + describeAnswer(page)}
 			if at.Pages.Empty > 0 && at.describeMissing() == "" || at.StatedRows > 0 && at.StatedRows == at.Rows && isEndProof(page, at.StatedRows) {
 				end = understudy.OpenEnd{} // the end is proven: the previous page is empty, or all stated rows were seen
 			}
@@ -319,7 +319,7 @@ func (t *jobRun) visitPages(ctx context.Context, first *spec.Target, at position
 			at.Next = ""
 		} else if target.IsPagedByLastID() && len(page.Rows) > 0 && len(trail.NewRows(page).Rows) == 0 {
 			end = understudy.OpenEnd{Kind: understudy.OpenRefuted,
-				Why: "the page after a record shows those before it; another parameter may lead on"}
+				Why: "the page after a record shows earlier records again; the spec may name the wrong paging parameter"}
 			at.Next = ""
 		} else {
 			at.addPage(page, len(seen.Rows))

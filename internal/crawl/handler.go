@@ -56,12 +56,12 @@ const maxCommand = 4 << 10 // the maximum size of a request body, in bytes
 // 409 for a kind that can never be complete. Commands are written to audit before they are executed, unless audit is nil.
 func (w *Crawler) Handler(token string, audit understudy.Auditor) http.Handler {
 	o := &jsonapi.Options{Identify: jsonapi.AuthorizeCommand(token), Methods: []string{http.MethodGet, http.MethodPost}, MaxBody: maxCommand,
-		BodyError: "the body is not what is expected: "}
+		BodyError: "the request body is not valid: "}
 	o.Explain = func(_ *http.Request, err error, a *jsonapi.Refusal) {
 		if IsNeverSynced(err) {
 			a.Status = http.StatusConflict
 		} else if a.Status == http.StatusServiceUnavailable {
-			w.o.Logger.Error("walk: an order could not be taken", "error", err)
+			w.o.Logger.Error("walk: a command could not be saved", "error", err)
 		}
 	}
 	return jsonapi.HandleBody(o, func(ctx context.Context, c understudy.Caller, r *http.Request, o *Command) (any, error) {

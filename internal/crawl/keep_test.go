@@ -162,7 +162,7 @@ func TestWhatIsNotSweptIsNotComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, x := synced(t, 100, Settings{})
 		time.Sleep(25 * time.Hour)
-		incomplete(t, x, "letters", "was not walked since")
+		incomplete(t, x, "letters", "was last read on")
 		w.down = "upstream 503"
 		complete(t, x, "letters")
 	})
@@ -211,13 +211,13 @@ func TestAListThatHidesIsNotBelieved(t *testing.T) {
 		}
 		from := len(w.changes)
 		err := w.work(t.Context(), x)
-		if err == nil || !strings.Contains(err.Error(), "still there; nothing was removed") {
+		if err == nil || !strings.Contains(err.Error(), "still exists; nothing was removed") {
 			t.Errorf("error %v", err)
 		}
 		if got := w.log(from); got != nil {
 			t.Errorf("changes %v", got)
 		}
-		incomplete(t, x, "letters", "still there")
+		incomplete(t, x, "letters", "still exists")
 	})
 }
 

@@ -182,7 +182,7 @@ func TestRowsThatGoFasterThanTheyAreRead(t *testing.T) {
 		x := w.walker(Settings{})
 		keepKind(t, x, "boxes")
 		err := w.work(t.Context(), x)
-		if err == nil || !strings.Contains(err.Error(), "rows go away faster than the list is read") {
+		if err == nil || !strings.Contains(err.Error(), "rows disappear faster than the list is read") {
 			t.Fatalf("after %d pages: %v", *pages, err)
 		}
 		if s := state(t, x, "boxes"); s.Complete || *pages > 1000 {
@@ -227,7 +227,7 @@ func TestNumbersThatCountForNothing(t *testing.T) {
 			err := w.work(t.Context(), x)
 			checktest.MustTrue(t, err != nil, "%s: err is nil", way)
 			checktest.True(t, *pages <= 50, "%s: *pages is %v, want <= 50; %v", way, *pages, err)
-			if why := regexp.MustCompile("go in a circle|refuses the list|begins before the offset"); !why.MatchString(err.Error()) {
+			if why := regexp.MustCompile("form a circle|refuses the list|begins before the requested offset"); !why.MatchString(err.Error()) {
 				t.Errorf("%s: %v", way, err)
 			}
 			if s := state(t, x, "boxes"); s.Complete {

@@ -59,7 +59,7 @@ func (s *syncRun) syncNested(ctx context.Context) error {
 			return err
 		}
 	}
-	s.job.run.SetProgress(s.mark.ListRows, s.mark.ListRows, fmt.Sprintf("%d records seen, %s", s.mark.ListRows, s.parents.note()))
+	s.job.run.SetProgress(s.mark.ListRows, s.mark.ListRows, fmt.Sprintf("%d records read, %s", s.mark.ListRows, s.parents.note()))
 	if err := s.job.checkEnds(ctx); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (s *syncRun) syncNested(ctx context.Context) error {
 }
 
 // errParentFirst means that the parent kind must be complete before its nested kind is walked.
-var errParentFirst = errors.New("come first")
+var errParentFirst = errors.New("must be complete first")
 
 // parentWait is the pause before a sync checks again whether the parent kind is complete.
 const parentWait = 5 * time.Second

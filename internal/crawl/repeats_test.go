@@ -36,13 +36,13 @@ func numbered(row func(i, asked int) (id, n int)) func(*shelf, url.Values, http.
 var repeated = map[string]*proof{
 	"an id that two records have on two pages": {shelf{paging: byToken, rows: 25, answer: numbered(func(i, _ int) (id, n int) {
 		return i % 20, i
-	})}, 20, "several contents under the id b000; check whether id is the id in the spec"},
+	})}, 20, "several contents with the id b000; check whether id is the right id field in the spec"},
 	"an id that two records have on one page": {shelf{paging: byNumber, rows: 8, answer: numbered(func(i, _ int) (id, n int) {
 		return i % 7, i
-	})}, 7, "several contents under the id b000"},
+	})}, 7, "several contents with the id b000"},
 	"an id that two records have far apart": {shelf{paging: byNumber, rows: 42, answer: numbered(func(i, _ int) (id, n int) {
 		return i % 41, i
-	})}, 41, "several contents under the id b000"},
+	})}, 41, "several contents with the id b000"},
 	"a row that comes twice": {shelf{paging: byToken, rows: 25, answer: numbered(func(i, _ int) (id, n int) {
 		return i % 20, i % 20
 	})}, 20, ""},
@@ -77,7 +77,7 @@ func byLastID(s *shelf, q url.Values, _ http.Header) (int, any) {
 var lastIDs = map[string]*proof{
 	"the last id until a page has no rows": {shelf{paging: "style: cursor, cursor: before", rows: 25, answer: byLastID}, 25, ""},
 	"the last id in the wrong direction": {shelf{paging: "style: cursor, cursor: after", rows: 25, answer: byLastID}, 10,
-		"the page after a record shows those before it"},
+		"the page after a record shows earlier records again"},
 	"the last id though the answer says more": {shelf{paging: "style: cursor, cursor: before", rows: 25,
 		answer: func(s *shelf, q url.Values, h http.Header) (int, any) {
 			status, body := byLastID(s, q, h)
@@ -112,7 +112,7 @@ func TestAnIDThatIsNoLongerUniqueEndsTheCoverage(t *testing.T) {
 	h.await("the sweep", func() bool {
 		state, err := h.walker.ReadState(t.Context(), "shelf", "things")
 		must(t, err)
-		return strings.Contains(state.Why, "several contents under the id")
+		return strings.Contains(state.Why, "several contents with the id")
 	})
 	if c, ok := h.walker.Coverage("shelf", "things", "", "", 0, 0); ok {
 		t.Errorf("covered: %+v", c)

@@ -171,7 +171,8 @@ func (r *roots) addDiscovered(ctx context.Context, src *spec.Source, roots map[s
 			if len(roots) < maxRoots {
 				roots[row.ID] = true
 			} else if !roots[row.ID] {
-				r.crawler.o.Logger.Warn("walk: a source has more roots than are walked", "source", src.Name, "walked", maxRoots)
+				r.crawler.o.Logger.Warn("walk: a source has too many accounts or repositories; the rest are not synced",
+					"source", src.Name, "walked", maxRoots)
 				return nil
 			}
 		}

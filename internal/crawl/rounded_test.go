@@ -43,7 +43,7 @@ const (
 	byLimit = "style: offset, page: from, size: size, default_size: 10, max_size: 20"
 	unsized = "style: offset, page: from"
 
-	roundedWhy = "a page begins before the offset asked for, and is the page before it again"
+	roundedWhy = "a page begins before the requested offset and repeats the previous page"
 )
 
 var roundedShelves = map[string]*proof{
@@ -53,7 +53,7 @@ var roundedShelves = map[string]*proof{
 	"nothing, and a short page":    {shelf{paging: byLimit, rows: 45, answer: rounded(0, silent)}, 45, ""},
 	"nothing, and full pages":      {shelf{paging: byLimit, rows: 40, answer: rounded(0, silent)}, 40, ""},
 	"nothing, and one row at last": {shelf{paging: byLimit, rows: 41, answer: rounded(0, silent)}, 41, ""},
-	"nothing, and one page":        {shelf{paging: byLimit, rows: 7, answer: rounded(0, silent)}, 7, "is that page again"},
+	"nothing, and one page":        {shelf{paging: byLimit, rows: 7, answer: rounded(0, silent)}, 7, "repeats it"},
 	"half a limit, a total":        {shelf{paging: byLimit + ", total: total", rows: 45, answer: rounded(5, counting)}, 45, ""},
 	"half a limit, a next offset":  {shelf{paging: byLimit + ", next: next", rows: 43, answer: rounded(5, leading)}, 43, ""},
 	"an odd step, nothing":         {shelf{paging: byLimit, rows: 45, answer: rounded(7, silent)}, 45, ""},

@@ -84,7 +84,7 @@ func (w *Crawler) Run(ctx context.Context) error {
 // tryAgain calls what and logs its error. The caller repeats the work later.
 func (w *Crawler) tryAgain(ctx context.Context, what func(context.Context) error) {
 	if err := what(ctx); err != nil && ctx.Err() == nil {
-		w.o.Logger.Error("walk: what is due cannot be promised; tried again", "error", err)
+		w.o.Logger.Error("walk: due jobs could not be added; trying again", "error", err)
 	}
 }
 

@@ -165,7 +165,7 @@ func (s *states) load(ctx context.Context, x *kindCrawl) error {
 	}
 	var m kindState
 	if why := checkState(raw, &m, x.plan.fingerprint()); why != "" {
-		s.log.Warn("walk: "+why+"; walked anew", "kind", x.plan.name())
+		s.log.Warn("walk: "+why+"; reading everything again", "kind", x.plan.name())
 		m = kindState{Keep: m.Keep}
 	}
 	kept := m
@@ -187,11 +187,11 @@ func checkState(raw []byte, m *kindState, print string) (why string) {
 	case len(raw) == 0:
 		return ""
 	case json.Unmarshal(raw, m) != nil || m.V != stateVersion:
-		return "what was known is of another form"
+		return "the saved state has an unknown format"
 	case m.Plan == "":
-		return "what was known does not say by which spec"
+		return "the saved state does not name its spec"
 	case m.Plan != print:
-		return "the spec or the user is another one"
+		return "the spec or the user has changed"
 	}
 	return ""
 }

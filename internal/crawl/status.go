@@ -22,7 +22,7 @@ type State struct {
 	Down     string    // why upstream cannot be reached now; "" if it can be reached
 	Stuck    time.Time // the time since which retries have made no progress; zero if they make progress
 	CaughtUp time.Time // when the newest records of the kind last had no known gap
-	Swept    time.Time // the oldest of the times at which each part was last walked; zero if a part was never walked
+	Swept    time.Time // the oldest of the times at which each part was last walked; zero if a part was never read
 	Ended    string    // the sentence that upstream keeps no older records, if upstream said so
 
 	// Done is the number of records that the walk has seen, and Total how many there are. Without a walk, Done is the
@@ -125,7 +125,7 @@ func (w *Crawler) readState(ctx context.Context, source, kind string, count coun
 		if err != nil {
 			return s, err
 		}
-		s.Kept, s.Why = m.Keep, "none of the "+x.plan.source.Spec.Kind(x.plan.source.Spec.Roots.Kind).Title+" they lie under is known yet"
+		s.Kept, s.Why = m.Keep, "no "+x.plan.source.Spec.Kind(x.plan.source.Spec.Roots.Kind).Title+" they belong to is known yet"
 		return s, nil
 	}
 	if s.Kept && count != nil {
@@ -166,7 +166,7 @@ func mergeStates(all []State) State {
 		}
 	}
 	if lacking > 1 {
-		sum.Why = fmt.Sprintf("%d of %d are not complete; %s", lacking, len(all), sum.Why)
+		sum.Why = fmt.Sprintf("%d of %d are incomplete; %s", lacking, len(all), sum.Why)
 	}
 	sum.Total = unknown
 	return sum
@@ -199,7 +199,7 @@ func (w *status) describeWalk(ctx context.Context, x *kindCrawl, count counter) 
 	}
 	if list := w.hidingList(x); s.Complete && list != nil {
 		s.Complete, s.Failed = false, true
-		s.Why = fmt.Sprintf("walked to its end, but by the spec the list %s leaves some of the %s out", list.Path, x.plan.kind.Title)
+		s.Why = fmt.Sprintf("the sync finished, but according to the spec the list %s leaves out some %s", list.Path, x.plan.kind.Title)
 	}
 	if s.Complete && !s.Running {
 		s.Total = s.Done
@@ -268,18 +268,18 @@ func (w *status) ownLack(x *kindCrawl, m *kindState) (why string, failed bool) {
 	case m.lastFailure() != "":
 		return m.lastFailure(), true
 	case m.ListsWalkedAt == 0 && down != "":
-		return "not synced to its end; upstream: " + down, false
+		return "the first sync has not finished; upstream: " + down, false
 	case m.ListsWalkedAt == 0:
-		return "not synced to its end", false
+		return "the first sync has not finished", false
 	case m.GapAt != 0:
 		return "catching up since " + formatMoment(m.GapAt), false
 	case m.LostAt != 0 && at <= m.LostAt:
-		return "some were forgotten here, and not all was walked again since", false
+		return "some records were deleted here, and not everything has been read again since", false
 	case down == "" && w.bounds.unixNow()-at > int64(w.bounds.settings.Sweep/time.Second):
 		if at == 0 {
-			return "a part was never walked", false
+			return "a part was never read", false
 		}
-		return "a part was not walked since " + formatMoment(at), false
+		return "a part was last read on " + formatMoment(at), false
 	}
 	return "", false
 }

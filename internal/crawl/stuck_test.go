@@ -134,9 +134,9 @@ func TestAPartThatFailedIsNotForgotten(t *testing.T) {
 		if failed == 0 {
 			t.Fatal("no sweep has failed")
 		}
-		incomplete(t, x, "letters", "still there")
+		incomplete(t, x, "letters", "still exists")
 		keepKind(t, x, "letters")
-		incomplete(t, x, "letters", "still there")
+		incomplete(t, x, "letters", "still exists")
 		hide(false)
 		if err := w.work(t.Context(), x); err != nil {
 			t.Fatal(err)
@@ -222,7 +222,7 @@ func TestTheGuessIsNotWild(t *testing.T) {
 		if guessed == 0 {
 			t.Error("nothing was ever guessed")
 		}
-		if want := "2000 records seen, every list to its end"; walk != want || done != n {
+		if want := "2000 records read, all lists complete"; walk != want || done != n {
 			t.Errorf("it ended with %d and %q", done, walk)
 		}
 		{

@@ -81,7 +81,7 @@ func (s *sweepRun) run(ctx context.Context) error {
 	if err := s.resolve(ctx, missing); err != nil {
 		return err
 	}
-	s.job.run.SetProgress(s.rows, s.rows, fmt.Sprintf("%d records seen, %d held ones were not", s.rows, len(missing)))
+	s.job.run.SetProgress(s.rows, s.rows, fmt.Sprintf("%d records read, %d stored ones not found", s.rows, len(missing)))
 	return s.w.states.change(ctx, s.x, func(m *kindState) {
 		m.forget(s.w.bounds.floor(s.x, s.began))
 		if s.timeRange != nil {

@@ -145,7 +145,7 @@ func (s *sweepRun) checkSample(ctx context.Context, missing []entry) error {
 			return err
 		}
 		if page.Status == 200 {
-			return fmt.Errorf("walk: sweep %s: %d of %d records are missing in upstream's list and at least %s is still there; nothing was removed",
+			return fmt.Errorf("walk: sweep %s: %d of %d records are missing in upstream's list, but %s still exists; nothing was removed",
 				s.x.plan.name(), len(missing), s.storedIDs.Len(), e.id)
 		}
 	}
@@ -163,7 +163,7 @@ func (s *sweepRun) removeUnnamed(ctx context.Context, ids []string) error {
 		return err
 	}
 	if len(ids) > fewMissing && len(ids)*missingShare > s.storedIDs.Len() && m.DoubtfulSweeps+1 < maxThinned {
-		s.w.o.Logger.Warn("walk: very many records are missing in upstream's list, and none can be asked for by itself; nothing is removed yet",
+		s.w.o.Logger.Warn("walk: very many records are missing in upstream's list and cannot be checked one by one; nothing is removed yet",
 			"kind", s.x.plan.name(), "missing", len(ids), "of", s.storedIDs.Len(), "seen", m.DoubtfulSweeps+1, "believed", maxThinned)
 		return s.w.states.change(ctx, s.x, func(m *kindState) { m.DoubtfulSweeps++ })
 	}

@@ -255,7 +255,7 @@ func (s *syncRun) fetchLatest(ctx context.Context) (*tipPage, error) {
 
 // finish stores the result of a completed sync.
 func (s *syncRun) finish(ctx context.Context) error {
-	s.job.run.SetProgress(s.mark.ListRows, s.mark.ListRows, fmt.Sprintf("%d records seen, every list to its end", s.mark.ListRows))
+	s.job.run.SetProgress(s.mark.ListRows, s.mark.ListRows, fmt.Sprintf("%d records read, all lists complete", s.mark.ListRows))
 	floor := s.w.bounds.floor(s.x, s.mark.Began)
 	if err := s.job.checkEnds(ctx); err != nil {
 		return err

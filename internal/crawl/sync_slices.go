@@ -147,7 +147,7 @@ func (t *jobRun) visitInterval(ctx context.Context, list int, c interval, at pos
 // noteEnd notes that upstream keeps no records older than a clock.
 func (s *states) noteEnd(ctx context.Context, x *kindCrawl, clock int64) error {
 	return s.change(ctx, x, func(m *kindState) {
-		m.Ended = "upstream keeps nothing from before " + time.Unix(clock, 0).UTC().Format(time.DateOnly)
+		m.Ended = "upstream keeps nothing older than " + time.Unix(clock, 0).UTC().Format(time.DateOnly)
 	})
 }
 

@@ -155,7 +155,7 @@ func TestRetentionEndsASync(t *testing.T) {
 			t.Fatal(err)
 		}
 		complete(t, x, "letters")
-		if s, _ := x.ReadState(t.Context(), "post", "letters"); !strings.Contains(s.Ended, "keeps nothing from before") {
+		if s, _ := x.ReadState(t.Context(), "post", "letters"); !strings.Contains(s.Ended, "keeps nothing older than") {
 			t.Errorf("ended: %q", s.Ended)
 		}
 	})

@@ -235,7 +235,7 @@ func (t *jobRun) fillGap(ctx context.Context) error {
 	if err != nil && err != errEnough {
 		return err
 	}
-	run.SetProgress(seen, seen, fmt.Sprintf("%d records seen, down to what was known", seen))
+	run.SetProgress(seen, seen, fmt.Sprintf("%d records read, back to the known ones", seen))
 	return w.states.change(ctx, x, func(m *kindState) { m.advanceTip(e.Top, e.At) })
 }
 

@@ -38,7 +38,7 @@ type plan struct {
 func newPlan(src *spec.Source, k *spec.Kind, root string) (*plan, error) {
 	p := &plan{source: src, kind: k, root: root}
 	if len(k.ID) == 0 {
-		return nil, fmt.Errorf("%s have no ids; they are kept as whole pages and cannot be synced", k.Title)
+		return nil, fmt.Errorf("%s have no ids, so they are stored only as whole pages", k.Title)
 	}
 	for _, l := range k.Lists {
 		if free := p.freeVars(l.Template()); len(free) == 0 && !l.HasRequiredFilter() && (root == "" || p.hasRoot(l)) {
@@ -77,9 +77,9 @@ func (p *plan) findRootLists() error {
 	case !p.rootsOnly:
 		return nil
 	case !p.isRooted():
-		return fmt.Errorf("the spec does not say which of the %s %s lie under (root)", roots.Kind, p.kind.Title)
+		return fmt.Errorf("the spec does not say to which of the %s the %s belong (root)", roots.Kind, p.kind.Title)
 	case len(p.source.Roots) == 0:
-		return fmt.Errorf("%s lie under %s, and the source names none: set its roots", p.kind.Title, p.source.Spec.Kind(roots.Kind).Title)
+		return fmt.Errorf("%s belong to %s, and the source names none: set its covers", p.kind.Title, p.source.Spec.Kind(roots.Kind).Title)
 	}
 	return nil
 }
@@ -137,10 +137,10 @@ func (p *plan) findParent() error {
 		}
 	}
 	if len(p.lists) == 0 {
-		return fmt.Errorf("no list of %s can be asked for: the spec does not say under which records they lie", k.Title)
+		return fmt.Errorf("no list of %s can be requested: the spec does not say which records they belong to", k.Title)
 	}
 	if above, err := newPlan(p.source, p.parentKind, ""); err != nil || above.parentKind != nil {
-		return fmt.Errorf("%s lie under %s, which cannot be synced", k.Title, p.parentKind.Title)
+		return fmt.Errorf("%s belong to %s, which cannot be synced", k.Title, p.parentKind.Title)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func readQuery(raw, lastEvent string) (query, error) {
 	}
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return q, newInvalid("the query cannot be read")
+		return q, newInvalid("the query string cannot be parsed")
 	}
 	known := []string{"source", "after", "kind", "field", "limit", "wait"}
 	for name, all := range values {
@@ -59,7 +59,7 @@ func readQuery(raw, lastEvent string) (query, error) {
 		case !slices.Contains(known, name):
 			return q, newInvalid("unknown parameter %q%s", understudy.Clip(name), suggest.Hint(understudy.Clip(name), known))
 		case name != "kind" && name != "field" && len(all) > 1:
-			return q, newInvalid("%s is there %d times", name, len(all))
+			return q, newInvalid("%s appears %d times", name, len(all))
 		case len(all) > maxNames:
 			return q, newInvalid("more than %d of %s", maxNames, name)
 		case slices.Contains(all, ""):
@@ -74,7 +74,7 @@ func readQuery(raw, lastEvent string) (query, error) {
 		q.after, q.fromNow = "", true
 	}
 	if len(q.after) > maxCursorBytes {
-		return q, newInvalid("after is longer than a place in the feed")
+		return q, newInvalid("after is too long; write a value that the feed returned")
 	}
 	if text := values.Get("limit"); text != "" {
 		if q.limit, err = strconv.Atoi(text); err != nil || q.limit < 1 || q.limit > maxPageChanges {
@@ -136,7 +136,7 @@ func (f *Feed) findSource(s *subscription) error {
 		s.query.source = f.names[0]
 	}
 	if s.query.source == "" {
-		return newInvalid("which source? there is %s", strings.Join(f.names, ", "))
+		return newInvalid("name a source; there is %s", strings.Join(f.names, ", "))
 	}
 	if s.reader = f.readers[s.query.source]; s.reader == nil {
 		return newInvalid("no source is called %q%s", understudy.Clip(s.query.source), suggest.Hint(understudy.Clip(s.query.source), f.names))

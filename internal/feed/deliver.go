@@ -177,9 +177,9 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 	paused := ""
 	switch since := state.Failing; {
 	case answer.IsGone():
-		paused = "the receiver answered 410: it wants no more"
+		paused = "the receiver answered 410: it accepts no more changes"
 	case !since.IsZero() && now.Sub(since) >= f.o.Limits.Pause:
-		paused = fmt.Sprintf("every try has failed since %s; the last: %v", since.UTC().Format(time.RFC3339), err)
+		paused = fmt.Sprintf("every attempt has failed since %s; the last error: %v", since.UTC().Format(time.RFC3339), err)
 	}
 	kept := f.updateState(ctx, one, moves, func(s *hookState) {
 		if s.Error = understudy.PlainText(err); s.Paused == "" { // if Paused is already set, a person has paused the webhook meanwhile
@@ -211,7 +211,7 @@ func (f *Feed) updateState(ctx context.Context, one *hook, moves int, change fun
 		return nil
 	}
 	if err := f.hooks.saveState(ctx, one, change); err != nil {
-		return fmt.Errorf("feed: keep the place of webhook %s: %w", one.settings.Name, err)
+		return fmt.Errorf("feed: save the position of webhook %s: %w", one.settings.Name, err)
 	}
 	return nil
 }
@@ -243,7 +243,7 @@ func (f *Feed) SendMessage(ctx context.Context, webhook, sort, key string, data 
 	case err == nil:
 		return nil
 	case answer.IsGone():
-		return fmt.Errorf("feed: %w: webhook %s: the receiver answered 410: it wants no more", understudy.ErrInvalid, one.settings.Name)
+		return fmt.Errorf("feed: %w: webhook %s: the receiver answered 410: it accepts no more changes", understudy.ErrInvalid, one.settings.Name)
 	case answer.Wait > 0:
 		return &understudy.Snooze{Wait: answer.Wait, Err: err}
 	}

@@ -108,7 +108,7 @@ func (h *hooks) replaceAll(ctx context.Context, under *policy) error {
 			return fmt.Errorf("feed: webhook %s: %w", one.Name, err)
 		}
 		if next[one.Name] != nil {
-			return fmt.Errorf("feed: webhook %s is there twice", one.Name)
+			return fmt.Errorf("feed: two webhooks are named %s", one.Name)
 		}
 		next[one.Name] = made
 	}
@@ -149,7 +149,7 @@ func (h *hooks) newHook(ctx context.Context, one Hook, under *policy) (*hook, er
 	}
 	if note != nil {
 		if err := json.Unmarshal(note, &made.progress.state); err != nil {
-			return nil, fmt.Errorf("what is kept of it cannot be read: %w", err)
+			return nil, fmt.Errorf("its saved state cannot be read: %w", err)
 		}
 	}
 	if made.progress.state.Source != one.Source {

@@ -281,7 +281,7 @@ func TestDeliveryPauses(t *testing.T) {
 		}
 		c.step(time.Hour)
 	}
-	if tries != 25 || !strings.Contains(f.stat(t).Why, "every try has failed since") {
+	if tries != 25 || !strings.Contains(f.stat(t).Why, "every attempt has failed since") {
 		t.Errorf("paused after %d tries: %+v", tries, f.stat(t))
 	}
 	if err := f.Deliver(t.Context(), task{"crm"}); err != nil || len(to.all()) != 25 {

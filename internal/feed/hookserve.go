@@ -63,7 +63,7 @@ func (f *Feed) sendTest(ctx context.Context, name string) (*HookTest, error) {
 // handleCommand pauses, resumes or tests a webhook.
 func (f *Feed) handleCommand(ctx context.Context, c understudy.Caller, r *http.Request, command *hookCommand) (any, error) {
 	if command.Pause && command.After != nil || command.Test && (command.Pause || command.After != nil) {
-		return nil, newInvalid("a webhook is paused, tested, or sent what came after a change; write one of pause and after and test")
+		return nil, newInvalid("write only one of pause, after and test")
 	}
 	name, what := r.PathValue("name"), "webhook resume "
 	switch {

@@ -39,7 +39,7 @@ func TestNothingUnderAPolicyThatIsOver(t *testing.T) {
 	{
 		got := w.Body.String()
 		checktest.Lacks(t, got, "data:", "a stream: got")
-		checktest.Contains(t, got, "come back", "a stream: got")
+		checktest.Contains(t, got, "connect again", "a stream: got")
 		checktest.Equal(t, strings.Count(got, "id: 0."), 1, `a stream: strings.Count(got, "id: 0.")`)
 		checktest.Equal(t, strings.Count(got, "id:"), 1, `a stream: strings.Count(got, "id:")`)
 	}

@@ -132,14 +132,14 @@ func (a *roleGroup) parseCursor(cursor string) (int64, error) {
 	if !ok || !a.seesAll {
 		var err error
 		if n, run, err = a.sealedCursors.open(cursor); err != nil && a.seesAll {
-			return 0, fmt.Errorf("feed: %w: after must be a place in the feed, the number of a change, 0 or now", understudy.ErrInvalid)
+			return 0, fmt.Errorf("feed: %w: after must be a cursor of this feed, the number of a change, 0 or now", understudy.ErrInvalid)
 		} else if err != nil {
 			return 0, err
 		}
 	}
 	if run != 0 && !a.runs.isKnown(a.source, n, run) {
-		return 0, fmt.Errorf("feed: %w: that place is not in this feed: the store was put back to an earlier state. "+
-			"Read the lists again and go on with after=now", understudy.ErrInvalid)
+		return 0, fmt.Errorf("feed: %w: this cursor is not valid any more, because the database was restored to an earlier state. "+
+			"Read the lists again and continue with after=now", understudy.ErrInvalid)
 	}
 	return n, nil
 }

@@ -43,7 +43,7 @@ func openRuns(ctx context.Context, s understudy.KV, began int64, heads map[strin
 	}
 	all = append(all[max(0, len(all)+1-maxRuns):], run{ID: began, Heads: heads})
 	if err := understudy.WriteJSON(ctx, s, runsKey, all); err != nil {
-		log.Warn("feed: the start cannot be noted; cursors of this run are refused after the next one", "err", err)
+		log.Warn("feed: the start of the server could not be saved; cursors from this run become invalid at the next start", "err", err)
 	}
 	return all, nil
 }

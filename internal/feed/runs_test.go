@@ -43,7 +43,7 @@ func TestAPlaceOfAStoreThatWasPutBackIsRefused(t *testing.T) {
 		}
 		for name, cursor := range map[string]string{"told since": lost[role], "of a start since": of[role]} {
 			resp, body := after.get(t, role, "/-/feed.json?after="+cursor)
-			if resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "put back to an earlier state") {
+			if resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "restored to an earlier state") {
 				t.Errorf("%s, a place %s: %d %s", role, name, resp.StatusCode, body)
 			}
 		}

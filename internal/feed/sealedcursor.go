@@ -38,7 +38,7 @@ const maxCursorBytes = 64
 func (s *cursors) open(cursor string) (n, run int64, err error) {
 	place, err := s.sealer.Open(cursor, cursorSize)
 	if err != nil {
-		return 0, 0, fmt.Errorf("feed: %w: that is no cursor of this feed for this role; begin with after=now or after=0",
+		return 0, 0, fmt.Errorf("feed: %w: this cursor is not of this feed and role; start with after=now or after=0",
 			understudy.ErrInvalid)
 	}
 	return int64(binary.BigEndian.Uint64(place[:8])), int64(binary.BigEndian.Uint64(place[8:])), nil

@@ -23,8 +23,9 @@ func Routes() []string {
 
 func (f *Feed) addRoutes() {
 	forms, _ := jsonhttp.NewFormProtection("") // cannot fail for an empty address
-	hooks := &jsonapi.Options{Identify: f.authorizeCommand, Forms: forms, ForeignError: "a page of another site asks", Explain: f.explain,
-		MaxBody: maxCommandBytes, RequireJSON: true, BodyError: `the body is not what is expected, {"after":N}, {"pause":true} or {}: `}
+	hooks := &jsonapi.Options{Identify: f.authorizeCommand, Forms: forms,
+		ForeignError: "this request comes from another site", Explain: f.explain,
+		MaxBody: maxCommandBytes, RequireJSON: true, BodyError: `the request body is not valid; write {"after":N}, {"pause":true} or {}: `}
 	f.mux = http.NewServeMux()
 	f.mux.HandleFunc("GET /-/feed", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, isJSONPreferred(r.Header["Accept"])) })
 	f.mux.HandleFunc("GET /-/feed.json", func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, true) })
@@ -134,7 +135,7 @@ func (f *Feed) explain(r *http.Request, err error, a *jsonapi.Refusal) {
 	if r.Context().Err() == nil {
 		f.o.Logger.Error("feed", "err", err)
 	}
-	a.Error = "the changes cannot be read now"
+	a.Error = "the changes cannot be read at the moment; the server's log has the reason"
 }
 
 // authorizeCommand returns the caller of a command. It permits the local holder of the token, and people who see

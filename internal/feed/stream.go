@@ -12,7 +12,7 @@ import (
 )
 
 // endMessage is the last comment in a stream that ends with its policy.
-const endMessage = "the settings changed or the server ends; come back"
+const endMessage = "the settings changed or the server is stopping; connect again"
 
 // retryMillis is the time after which a subscriber whose stream ended reconnects, in milliseconds.
 const retryMillis = 2000

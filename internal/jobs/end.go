@@ -81,13 +81,13 @@ func (u *Run) waitForMemory(ctx context.Context) error {
 func (u *Run) execute(ctx context.Context) (err error) {
 	if u.kind.Limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, u.kind.Limit, fmt.Errorf("it took longer than %v", u.kind.Limit))
+		ctx, cancel = context.WithTimeoutCause(ctx, u.kind.Limit, fmt.Errorf("the run took longer than %v", u.kind.Limit))
 		defer cancel()
 	}
 	defer func() {
 		if p := recover(); p != nil {
 			u.r.o.Logger.Error("job: panic", "job", u.job.Number, "kind", u.kind.Name, "panic", p, "stack", string(debug.Stack()))
-			err = errors.New("a fault in the program; the log tells where")
+			err = errors.New("internal error; the server log has the details")
 		}
 	}()
 	pprof.Do(ctx, pprof.Labels("job", u.kind.Name), func(ctx context.Context) { err = u.kind.Run(ctx, u) })
@@ -165,11 +165,11 @@ func (r *Runner) logEnd(u *Run, e understudy.JobResult, state understudy.JobStat
 	log := r.o.Logger.With("job", e.Number, "kind", u.kind.Name, "key", u.job.Key, "attempt", u.job.Attempt)
 	switch {
 	case lost:
-		log.Warn("job: its lease was lost; what it did may be done again")
+		log.Warn("job: the lease was lost; another run may repeat its work")
 	case state == understudy.JobFailed:
 		log.Error("job failed", "err", e.Error)
 	case state == understudy.JobWaiting && !e.Uncounted:
-		log.Warn("job: a run failed; it begins again", "err", e.Error, "at", e.RunAfter)
+		log.Warn("job: a run failed and will be repeated", "err", e.Error, "at", e.RunAfter)
 	default:
 		log.Debug("job: a run ended", "state", state.String(), "err", e.Error)
 	}

@@ -133,7 +133,8 @@ func (h *handler) authorize(r *http.Request) (understudy.Caller, error) {
 		if c, err := jsonapi.AuthorizeCommand(h.o.Token)(r); err == nil {
 			return c, nil
 		}
-		return understudy.Caller{}, fmt.Errorf("%w: the token is that of run.json, from the server's own machine", understudy.ErrUnauthorized)
+		return understudy.Caller{}, fmt.Errorf("%w: the token is not the one in run.json, or the request is not from the server's machine",
+			understudy.ErrUnauthorized)
 	}
 	caller, err := h.o.Person(r)
 	if err == nil && !h.o.SeesAll(caller) {
@@ -143,7 +144,7 @@ func (h *handler) authorize(r *http.Request) (understudy.Caller, error) {
 }
 
 // errState means that the job is in the wrong state for the request.
-var errState = errors.New("the job's state does not allow it")
+var errState = errors.New("the job's state does not allow this")
 
 // explain sets the response for an error. A job in the wrong state gives status 409. Errors of the store give a fixed text.
 func (h *handler) explain(_ *http.Request, err error, a *jsonapi.Refusal) {
@@ -152,7 +153,7 @@ func (h *handler) explain(_ *http.Request, err error, a *jsonapi.Refusal) {
 		a.Status = http.StatusConflict
 	case a.Status == http.StatusServiceUnavailable:
 		h.o.Logger.Error("jobs: a request", "err", err)
-		if a.Error = "the store does not answer; the log tells why"; errors.Is(err, understudy.ErrNotAudited) {
+		if a.Error = "the database does not answer; the server log says why"; errors.Is(err, understudy.ErrNotAudited) {
 			a.Error = understudy.ErrNotAudited.Error()
 		}
 	}
@@ -184,7 +185,7 @@ func (h *handler) list(ctx context.Context, _ understudy.Caller, r *http.Request
 func filterOf(query string) (f understudy.JobFilter, err error) {
 	q, err := url.ParseQuery(query)
 	if err != nil {
-		return f, fmt.Errorf("%w: the query cannot be read", understudy.ErrInvalid)
+		return f, fmt.Errorf("%w: the query string cannot be parsed", understudy.ErrInvalid)
 	}
 	f.Limit = 100
 	for name, values := range q {
@@ -211,7 +212,7 @@ func filterOf(query string) (f understudy.JobFilter, err error) {
 					return f, fmt.Errorf("%w: limit: write a number from 1 to %d", understudy.ErrInvalid, understudy.MaxJobs-1)
 				}
 			default:
-				return f, fmt.Errorf("%w: there is no parameter of that name; there are kind, state, before and limit", understudy.ErrInvalid)
+				return f, fmt.Errorf("%w: unknown parameter; the parameters are kind, state, before and limit", understudy.ErrInvalid)
 			}
 		}
 	}

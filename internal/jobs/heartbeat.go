@@ -107,7 +107,7 @@ func (r *Runner) recordTrouble(ctx context.Context, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err == nil {
-		r.o.Logger.Error("jobs pause: the store cannot be written", "err", err)
+		r.o.Logger.Error("jobs: paused, because the database cannot be written", "err", err)
 	}
 	if now.Before(t.end) {
 		return
@@ -122,7 +122,7 @@ func (r *Runner) clearTrouble() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.err != nil {
-		r.o.Logger.Info("jobs go on: the store can be written again")
+		r.o.Logger.Info("jobs: continuing, because the database can be written again")
 	}
 	t.err, t.pauses, t.end = nil, 0, time.Time{}
 }
@@ -149,5 +149,5 @@ func (t *trouble) text() string {
 	case errors.As(t.err, &short):
 		return short.ShortString()
 	}
-	return "the store cannot be written"
+	return "the database cannot be written"
 }

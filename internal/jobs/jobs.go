@@ -132,7 +132,7 @@ const maxKinds = 2048
 func New(o Options) (*Runner, error) {
 	o = o.withDefaults()
 	if o.Store == nil {
-		return nil, errors.New("jobs: a runner has a store")
+		return nil, errors.New("jobs: a runner needs a store")
 	}
 	r := &Runner{
 		o: o, kinds: map[string]*Kind{}, active: active{runs: map[lease]*Run{}}, wake: make(chan struct{}, 1),
@@ -158,11 +158,11 @@ func (r *Runner) Add(kinds ...Kind) error {
 func (r *Runner) add(k Kind) error {
 	switch {
 	case k.Name == "" || k.Run == nil:
-		return errors.New("it has a name and a run")
+		return errors.New("it needs a name and a Run function")
 	case r.kinds[k.Name] != nil:
-		return errors.New("there are two of that name")
+		return errors.New("the name is used twice")
 	case k.Weight > r.o.Memory:
-		return fmt.Errorf("it weighs %s; raise jobs.memory, which is %s", sizeText(k.Weight), sizeText(r.o.Memory))
+		return fmt.Errorf("the job needs %s of memory; raise jobs.memory, which is %s", sizeText(k.Weight), sizeText(r.o.Memory))
 	}
 	k.Attempts = cmp.Or(k.Attempts, 5)
 	if k.Once {

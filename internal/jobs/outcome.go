@@ -46,7 +46,7 @@ func (u *Run) outcome(ctx context.Context, err error) understudy.JobResult {
 		e.State, e.Error = understudy.JobCancelled, errCancelled.Error()
 		return e
 	case errors.Is(cause, errStopping) && once:
-		return fail("broke off: the server was stopped; it runs at most once")
+		return fail("interrupted when the server stopped; not repeated, because it must run at most once")
 	case errors.Is(cause, errStopping):
 		e = again(0, false)
 		e.Error = "" // the runner stopped the run, which is no error of the job

@@ -53,9 +53,9 @@ func TestOutcomes(t *testing.T) {
 		"upstream says when": {err: &understudy.UpstreamError{Why: understudy.FailLimited, RetryAfter: 30 * time.Minute},
 			after: 59 * time.Minute, state: understudy.JobWaiting, runs: 2, text: "upstream rate limited"},
 		"heavier than there is": {kind: jobs.Kind{Weight: 1 << 20}, err: errWeigh, after: time.Hour, state: understudy.JobFailed, runs: 1,
-			text: "it weighs 1024 MiB, more than jobs.memory (256 MiB); raise it"},
+			text: "the job needs 1024 MiB of memory, more than jobs.memory (256 MiB); raise jobs.memory"},
 		"longer than its kind's": {kind: jobs.Kind{Limit: time.Minute, Attempts: 1}, err: errHang, after: time.Hour, state: understudy.JobFailed,
-			runs: 1, text: "it took longer than 1m0s"},
+			runs: 1, text: "the run took longer than 1m0s"},
 		"expired while it waits": {job: understudy.Job{ExpiresAt: time.Unix(946684800+90, 0)}, err: &understudy.Snooze{Wait: time.Hour},
 			after: 2 * time.Hour, state: understudy.JobExpired, runs: 1, text: "later"},
 	} {
@@ -99,7 +99,7 @@ func TestAPanicIsAnError(t *testing.T) {
 			{Name: "other", Run: func(context.Context, *jobs.Run) error { return nil }}}})
 		defer b.stop()
 		n := b.add(understudy.Job{Kind: "work"})
-		if j := b.is(n, understudy.JobFailed); j.Error != "a fault in the program; the log tells where" {
+		if j := b.is(n, understudy.JobFailed); j.Error != "internal error; the server log has the details" {
 			t.Errorf("%q", j.Error)
 		}
 		if text := log.String(); !strings.Contains(text, "+15551234567") || !strings.Contains(text, "rules_test.go") {

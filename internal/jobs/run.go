@@ -26,9 +26,9 @@ type overQuotaError struct{ bytes, limit int64 }
 // Error returns a sentence that says how much memory was requested.
 func (e *overQuotaError) Error() string {
 	if e.bytes > e.limit {
-		return fmt.Sprintf("it weighs %s, more than jobs.memory (%s); raise it", sizeText(e.bytes), sizeText(e.limit))
+		return fmt.Sprintf("the job needs %s of memory, more than jobs.memory (%s); raise jobs.memory", sizeText(e.bytes), sizeText(e.limit))
 	}
-	return fmt.Sprintf("there was no room for %s in time; it begins again when there is", sizeText(e.bytes))
+	return fmt.Sprintf("other jobs used the memory, and %s did not become free in time; the job starts again later", sizeText(e.bytes))
 }
 
 // Unwrap returns understudy.ErrInvalid if the memory can never be granted.

@@ -308,7 +308,8 @@ func (r *Runner) reportUnfinished() error {
 	defer r.active.mu.Unlock()
 	var errs []error
 	for l, u := range r.active.runs {
-		errs = append(errs, fmt.Errorf("jobs: job %d, %s, did not end within %v; its lease ends by itself", l.number, u.kind.Name, r.o.Grace))
+		errs = append(errs, fmt.Errorf("jobs: job %d, %s, did not end within %v; it starts again when its lease expires",
+			l.number, u.kind.Name, r.o.Grace))
 	}
 	return errors.Join(errs...)
 }

@@ -302,7 +302,8 @@ func TestWeighTooHeavy(t *testing.T) {
 		b := start(t, nil, jobs.Options{Memory: 100 * mib, Kinds: []jobs.Kind{
 			{Name: "grows", Run: func(ctx context.Context, r *jobs.Run) error { return wait(ctx, r.Weigher(), 101*mib) }}}})
 		defer b.stop()
-		if j := b.is(b.add(understudy.Job{Kind: "grows"}), understudy.JobFailed); !strings.Contains(j.Error, "jobs.memory (100 MiB); raise it") {
+		if j := b.is(b.add(understudy.Job{Kind: "grows"}), understudy.JobFailed); !strings.Contains(j.Error,
+			"jobs.memory (100 MiB); raise jobs.memory") {
 			t.Errorf("%+v", j)
 		}
 	})

@@ -170,7 +170,7 @@ func CheckGet(w http.ResponseWriter, r *http.Request, what string) error {
 		w.Header().Set("Connection", "close")
 		return fmt.Errorf("%w: a %s has no body", understudy.ErrInvalid, what)
 	case r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.Header.Get("Sec-Fetch-Dest") != "document":
-		return fmt.Errorf("%w: a page of another site asks", understudy.ErrForbidden)
+		return fmt.Errorf("%w: this request comes from another site", understudy.ErrForbidden)
 	}
 	return nil
 }

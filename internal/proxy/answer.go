@@ -38,7 +38,7 @@ func (v *exchange) answer(a *request.Response, view *access.View) {
 	v.setOriginFields(a)
 	status, h := a.Page.Status, v.w.Header()
 	if a.Outcome == request.Composed && status >= http.StatusBadRequest {
-		jsonhttp.SignError(h, status, "upstream's own refusal, made here ("+a.Detail+")")
+		jsonhttp.SignError(h, status, "a refusal in upstream's words, built here ("+a.Detail+")")
 	}
 	if name, value := v.links(a.Page); name != "" {
 		h[name] = []string{value}

@@ -84,7 +84,7 @@ func (v batch) serve() (err error) {
 	}
 	v.exchange.read = true
 	if n := len(in.Requests); n == 0 || n > maxBatch {
-		return fmt.Errorf("proxy: %w: a batch has 1 to %d requests, this one %d", understudy.ErrInvalid, maxBatch, n)
+		return fmt.Errorf("proxy: %w: a batch has 1 to %d requests; this one has %d", understudy.ErrInvalid, maxBatch, n)
 	}
 	v.exchange.decideClose()
 	h := v.exchange.w.Header()
@@ -162,11 +162,11 @@ var batchFields = map[string]bool{
 // request returns one request of the batch. It has the batch's credential and the header fields that reverse proxies added.
 func (v batch) request(one *batchRequest) (*http.Request, error) {
 	if !strings.HasPrefix(one.Path, "/") || strings.HasPrefix(one.Path, "/-/") || strings.ContainsAny(one.Path, " #") {
-		return nil, fmt.Errorf("proxy: %w: path: want a path of the API, with its query", understudy.ErrInvalid)
+		return nil, fmt.Errorf("proxy: %w: path: write a path of the API with its query", understudy.ErrInvalid)
 	}
 	u, err := url.ParseRequestURI(one.Path)
 	if err != nil {
-		return nil, fmt.Errorf("proxy: %w: path: it cannot be read", understudy.ErrInvalid)
+		return nil, fmt.Errorf("proxy: %w: path: it cannot be parsed", understudy.ErrInvalid)
 	}
 	r := v.exchange.original.Clone(v.exchange.original.Context())
 	r.Method, r.URL, r.RequestURI, r.Body, r.ContentLength, r.TransferEncoding = http.MethodGet, u, one.Path, http.NoBody, 0, nil
@@ -174,7 +174,7 @@ func (v batch) request(one *batchRequest) (*http.Request, error) {
 	for name, value := range one.Headers {
 		name = http.CanonicalHeaderKey(name)
 		if _, asked := v.exchange.proxy.o.Source.Spec.Headers.Key[name]; !asked && !batchFields[name] {
-			return nil, fmt.Errorf("proxy: %w: headers: a request of a batch may not have %.40q", understudy.ErrInvalid, name)
+			return nil, fmt.Errorf("proxy: %w: headers: a request in a batch can't have %.40q", understudy.ErrInvalid, name)
 		}
 		r.Header[name] = []string{value}
 	}
@@ -226,7 +226,7 @@ func (v batch) serveOne(r *http.Request, err error) (out batchResponse) {
 type longError struct{}
 
 func (longError) Error() string {
-	return fmt.Sprintf("the answer is longer than %d bytes, or those of the batch together than %d; ask for it alone",
+	return fmt.Sprintf("the answer is longer than %d bytes, or all answers of the batch are longer than %d; request it outside a batch",
 		maxBatchReply, maxBatchBytes)
 }
 

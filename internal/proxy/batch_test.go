@@ -136,13 +136,13 @@ func TestBatchRefuses(t *testing.T) {
 		{"POST", "wrong", one, "", 401},
 		{"GET", demo, "", "", 405},
 		{"POST", demo, "", "want {", 400},
-		{"POST", demo, "{}", "1 to 100 requests, this one 0", 400},
-		{"POST", demo, `{"requests":[` + strings.Repeat(`{"path":"/"},`, 100) + `{"path":"/"}]}`, "this one 101", 400},
+		{"POST", demo, "{}", "1 to 100 requests; this one has 0", 400},
+		{"POST", demo, `{"requests":[` + strings.Repeat(`{"path":"/"},`, 100) + `{"path":"/"}]}`, "this one has 101", 400},
 		{"POST", demo, `{"requests":[{"path":"/","method":"DELETE"}]}`, "unknown field", 400},
 		{"POST", demo, one + one, "behind it", 400},
-		{"POST", demo, `{"requests":[{"path":"/","headers":{"authorization":"Basic x"}}]}`, "may not have", 200},
-		{"POST", demo, `{"requests":[{"path":"/","headers":{"X-Forwarded-For":"127.0.0.1"}}]}`, "may not have", 200},
-		{"POST", demo, one, "ask for it alone", 200},
+		{"POST", demo, `{"requests":[{"path":"/","headers":{"authorization":"Basic x"}}]}`, "can't have", 200},
+		{"POST", demo, `{"requests":[{"path":"/","headers":{"X-Forwarded-For":"127.0.0.1"}}]}`, "can't have", 200},
+		{"POST", demo, one, "request it outside a batch", 200},
 		{"POST", demo, `{"requests":["` + strings.Repeat("x", 2<<20) + `"]}`, "larger than", 413},
 	} {
 		w := b.send(httptest.NewRequest(test.method, batchPath, strings.NewReader(test.body)), test.secret)
@@ -220,7 +220,7 @@ func TestAnswersOfABatchAreBoundedTogether(t *testing.T) {
 			t.Errorf("%d has the header %v", a.Status, a.Headers)
 		}
 		if a.Status == 507 {
-			wantShape(t, a.Body, 507, 20500, "ask for it alone")
+			wantShape(t, a.Body, 507, 20500, "request it outside a batch")
 		}
 	}
 	if statuses[200] != 10 || statuses[507] != 10 {

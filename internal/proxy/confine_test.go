@@ -90,7 +90,7 @@ func TestAnswersTellTheCallersOwnRate(t *testing.T) {
 	checktest.Equal(t, w.Code, 429, "w.Code; w.Body %s", w.Body)
 	checktest.Equal(t, told(w.Header()), "3 0 "+end(time.Hour), "told(w.Header()); w.Body %s", w.Body)
 	checktest.Equal(t, w.Header().Get("Retry-After"), "1200", `w.Header().Get("Retry-After"); w.Body %s`, w.Body)
-	checktest.Contains(t, w.Body.String(), "more requests than this credential may send", "w.Body.String()")
+	checktest.Contains(t, w.Body.String(), "this credential has sent too many requests", "w.Body.String()")
 	b.now = b.now.Add(20 * time.Minute)
 	b.fails(&understudy.UpstreamError{Why: understudy.FailLimited, Status: 429, RetryAfter: 7 * time.Second})
 	{

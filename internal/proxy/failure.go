@@ -150,7 +150,7 @@ func message(err error) string {
 	var over *understudy.RateError
 	switch {
 	case errors.Is(err, understudy.ErrUnknownOutcome):
-		return "outcome unknown: the write was sent and no answer came; check the result before you send it again"
+		return "outcome unknown: the write was sent, but no answer arrived; check the result before you send it again"
 	case errors.Is(err, understudy.ErrNotMirrored):
 		return withReason(err, understudy.ErrNotMirrored)
 	case errors.Is(err, understudy.ErrIndexing):

@@ -44,7 +44,7 @@ func TestFailures(t *testing.T) {
 			Why: context.DeadlineExceeded}, 503, 20500, "2", "stored data could not be read in time"},
 		{"too large", &understudy.NotComposedError{Err: &understudy.UpstreamError{Why: understudy.FailUnusable, Status: 200,
 			Err: fmt.Errorf("the body: %w", &understudy.SizeError{Setting: "sources.main.max_body", Limit: 64 << 20})},
-			Why: fmt.Errorf("%w: the spec does not say how this list is written", understudy.ErrInvalid)}, 503, 20500, "2",
+			Why: fmt.Errorf("%w: the spec does not describe the format of this list", understudy.ErrInvalid)}, 503, 20500, "2",
 			"upstream answer too large; no stored answer fits this request; raise sources.main.max_body, which is 64MiB"},
 		{"not audited", fmt.Errorf("audit: %w: disk full", understudy.ErrNotAudited), 503, 20500, "2", "the audit log can't be written"},
 		{"given up within", fmt.Errorf("mirror: %w", context.Canceled), 503, 20500, "2", "unavailable"},
@@ -101,7 +101,7 @@ func TestErrorsOfOurOwnAreSigned(t *testing.T) {
 func TestComposedRefusalsAreSigned(t *testing.T) {
 	b := newBed(t)
 	for outcome, want := range map[request.Outcome]string{
-		request.Composed: "upstream's own refusal, made here (composed: upstream 503)", request.Warm: "", request.Cold: "",
+		request.Composed: "a refusal in upstream's words, built here (composed: upstream 503)", request.Warm: "", request.Cold: "",
 	} {
 		a := b.answers(page("calls", true, 400, `{"code":20001,"message":"Invalid date value.","status":400}`))
 		a.Outcome, a.Detail = outcome, "composed: upstream 503"

@@ -50,7 +50,7 @@ type HookOptions struct {
 // body. The handler is safe for concurrent use.
 func NewHook(o HookOptions) (http.Handler, error) {
 	if len(o.Sources) == 0 || o.Secret == nil || o.Hint == nil {
-		return nil, errors.New("proxy: a hook needs sources, their secrets and somebody to tell")
+		return nil, errors.New("proxy: a hook needs sources, their secrets and a receiver")
 	}
 	h := &hook{options: o, sources: map[string]*spec.Source{}, origins: origins(o.PublicURL)}
 	for _, s := range o.Sources {

@@ -42,7 +42,7 @@ func TestTooManyWait(t *testing.T) {
 	if w.Header().Get("Retry-After") != "3" {
 		t.Errorf("%v", w.Header())
 	}
-	wantShape(t, w.Body.Bytes(), 503, 20500, "too many wait for upstream")
+	wantShape(t, w.Body.Bytes(), 503, 20500, "too many requests wait for upstream")
 }
 
 func TestTooLargeBodiesAreCounted(t *testing.T) {

@@ -102,13 +102,13 @@ func saysOf(a request.Request) string {
 func TestNotMirroredYet(t *testing.T) {
 	b := newBed(t)
 	b.script.page = func(context.Context, request.Request) (*request.Response, error) {
-		return nil, fmt.Errorf("mirror: compose: %w: calls: they are not synced", understudy.ErrNotMirrored)
+		return nil, fmt.Errorf("mirror: compose: %w: calls: not synced", understudy.ErrNotMirrored)
 	}
 	w := b.ask("GET", root+"/Calls.json?understudy.order=asc", demo)
 	checktest.Equal(t, w.Code, 503, "w.Code; w.Body %s", w.Body)
 	checktest.True(t, w.Header().Get("Retry-After") != "", `w.Header().Get("Retry-After") is empty; w.Body %s`,
 		w.Body)
-	checktest.Contains(t, w.Body.String(), "not mirrored yet: calls: they are not synced", "w.Body.String()")
+	checktest.Contains(t, w.Body.String(), "not mirrored yet: calls: not synced", "w.Body.String()")
 }
 
 // Part 2, no. 15: the number of a change that was not given yet was 200 and empty.

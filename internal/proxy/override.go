@@ -38,12 +38,12 @@ func (v generic) checkOverride(body []byte) error {
 			continue
 		}
 		if read, _ := method(r.Method); read || r.Method == http.MethodOptions {
-			return fmt.Errorf("proxy: %w: a parameter names another method; use the method itself", understudy.ErrInvalid)
+			return fmt.Errorf("proxy: %w: a parameter asks for another method; send the request with that method", understudy.ErrInvalid)
 		}
 		err := v.exchange.proxy.o.Gate.CheckWrite(v.exchange.caller, v.exchange.target, other)
 		switch {
 		case err != nil && slices.Contains(named, anyMethod):
-			return fmt.Errorf("proxy: %w: the body is written in a way in which it may name another method; send it plain, in UTF-8: %w",
+			return fmt.Errorf("proxy: %w: the body's encoding could hide another method; send it unencoded, in UTF-8: %w",
 				understudy.ErrForbidden, err)
 		case err != nil:
 			return err

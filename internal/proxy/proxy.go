@@ -414,7 +414,7 @@ func (v *exchange) serve() (err error) {
 	}
 	// only a POST names the query, so this request cannot be checked
 	if t := v.target; t.Kind == nil && v.proxy.o.Source.Spec.IsGraphQLPath(t.Key.Path()) {
-		return fmt.Errorf("proxy: %w: GraphQL is asked by POST %s, spelt so", understudy.ErrInvalid, t.Key.Path())
+		return fmt.Errorf("proxy: %w: send GraphQL as POST %s, spelled exactly like this", understudy.ErrInvalid, t.Key.Path())
 	}
 	if reads {
 		return v.get()
@@ -472,7 +472,7 @@ func withHeader(t *spec.Target, header understudy.Query) (*spec.Target, error) {
 	if t.Media != nil {
 		header = header.Remove(func(p understudy.Param) bool { return p.Name == "Accept" })
 		if len(header) > 0 {
-			return nil, fmt.Errorf("proxy: %w: contents are not asked for with the header %s", understudy.ErrInvalid, header[0].Name)
+			return nil, fmt.Errorf("proxy: %w: a request for contents can't have the header %s", understudy.ErrInvalid, header[0].Name)
 		}
 	}
 	return t.WithHeader(header)

@@ -47,7 +47,7 @@ func (v *exchange) write() error {
 	passed := *a
 	passed.Outcome, passed.ForwardReason = request.Cold, fwdMethod
 	if v.queries {
-		passed.Detail = "a GraphQL query of the caller's own is not stored"
+		passed.Detail = "only GraphQL queries that the spec names are stored"
 	}
 	if !v.proxy.o.Gate.CanSeePage(v.caller, v.proxy.o.Source.Name, a.Page.Kind, a.Page) {
 		return v.sendUnseen(&passed, nil)
@@ -180,7 +180,7 @@ func (p *Proxy) Writes() int { return p.writes.Load().InUse }
 // limitedError is the error for a write that was not sent because too many writes are in progress.
 type limitedError struct{}
 
-func (limitedError) Error() string { return "proxy: too many writes are under way" }
+func (limitedError) Error() string { return "proxy: too many writes are running" }
 
 // unsentError is the error of a write that was not sent, or whose credential upstream refused. If it wraps
 // ErrUnknownOutcome, it means an unknown outcome instead.

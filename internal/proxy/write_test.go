@@ -158,7 +158,7 @@ func TestAWriteThatWasNotSentSaysSo(t *testing.T) {
 		want string
 	}{
 		{&understudy.UpstreamError{Why: understudy.FailUnreachable}, "upstream unreachable; nothing was sent"},
-		{&understudy.UpstreamError{Why: understudy.FailBusy}, "too many wait for upstream; nothing was sent"},
+		{&understudy.UpstreamError{Why: understudy.FailBusy}, "too many requests wait for upstream; nothing was sent"},
 		{&understudy.UpstreamError{Why: understudy.FailCredential, Status: 401}, "upstream 401; nothing was changed there"},
 		{understudy.ErrClosed, "upstream unavailable; nothing was sent"},
 		{context.DeadlineExceeded, "upstream unavailable; nothing was sent"},

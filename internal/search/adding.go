@@ -58,7 +58,7 @@ func (v *aggregation) answer(ctx context.Context) (n *answer, err error) {
 }
 
 // errDropped means that the result cache dropped a run while a caller waited for the run.
-var errDropped = errors.New("search: dropped meanwhile")
+var errDropped = errors.New("search: the sum was dropped")
 
 // waitUnlocked releases the run while f waits, so that other callers can use it. It returns errDropped if the memory
 // dropped the run meanwhile.
@@ -310,7 +310,7 @@ func (v *aggregation) awaitRead(read []*lang.KindView) error {
 }
 
 // errColumnsReset ends a read whose table was reset during the read.
-var errColumnsReset = errors.New("search: the columns begin anew")
+var errColumnsReset = errors.New("search: the columns start again")
 
 // startRead starts to read the matches of some kinds in the background. Only one read runs at a time. It returns nil if
 // another read is running and the caller cannot wait for it.
@@ -358,7 +358,7 @@ func (v *aggregation) startRead(some []*lang.KindView) *backgroundRead {
 			p.table.Unlock()
 		}
 		if f.err != nil && v.measure == nil && !errors.Is(f.err, errColumnsReset) && all.ctx.Err() == nil {
-			v.s.o.Logger.Warn("search: counting behind a search", "err", f.err)
+			v.s.o.Logger.Warn("search: counting after a search", "err", f.err)
 		}
 	})
 	return f

@@ -16,8 +16,8 @@ import (
 
 // The causes that end an export early.
 var (
-	errStoreSilent   = errors.New("nothing more could be read for too long") // the store yielded nothing for longer than Limits.Silence
-	errPolicyChanged = errors.New("what the caller may see has changed")
+	errStoreSilent   = errors.New("reading made no progress for too long") // the store yielded nothing for longer than Limits.Silence
+	errPolicyChanged = errors.New("the caller's access rights have changed")
 )
 
 // exportNote returns a sentence that names the searched kinds whose records are not all stored, or "".
@@ -93,7 +93,7 @@ const recordsPerIdle = 1000
 // readExport checks the request of an export and returns its query and order.
 func (s *Searcher) readExport(c understudy.Caller, a *query.SearchRequest) (*lang.BoundQuery, order, error) {
 	if a.Cursor != "" || a.Limit != 0 || a.Facets {
-		return nil, order{}, newInvalid("an export has all matches; leave out cursor, limit and facets")
+		return nil, order{}, newInvalid("an export contains all matches; leave out cursor, limit and facets")
 	}
 	q, err := s.read(c, a, s.o.Now())
 	if err != nil {

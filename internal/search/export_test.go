@@ -118,14 +118,14 @@ func TestExportBrokenOff(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(body), "\n")
 		last := lines[len(lines)-1]
 		checktest.MustEqual(t, len(lines), 31, "%s: len(lines)", name)
-		checktest.Equal(t, last, `{"error":"broken off"}`, "%s: last", name)
-		checktest.Equal(t, resp.Trailer.Get(endTrailer), "broken off; 30 records",
+		checktest.Equal(t, last, `{"error":"interrupted"}`, "%s: last", name)
+		checktest.Equal(t, resp.Trailer.Get(endTrailer), "interrupted; 30 records",
 			"%s: resp.Trailer.Get(endTrailer)", name)
 		resp, body = get(t, "GET", url+"/-/search?format=xml&q=kind:calls", "all", "")
 		err := xml.Unmarshal([]byte(body), &struct{}{})
 		checktest.MustTrue(t, err != nil, "%s: err is nil; body %.100s", name, body)
-		checktest.True(t, strings.HasSuffix(body, "<!-- broken off -->"), "%s: body is %q", name, body)
-		checktest.Equal(t, resp.Trailer.Get(endTrailer), "broken off; 30 records",
+		checktest.True(t, strings.HasSuffix(body, "<!-- interrupted -->"), "%s: body is %q", name, body)
+		checktest.Equal(t, resp.Trailer.Get(endTrailer), "interrupted; 30 records",
 			"%s: resp.Trailer.Get(endTrailer); body %.100s", name, body)
 		if resp, body := get(t, "GET", url+"/-/search?q=kind:calls", "all", ""); name == "an error" &&
 			(resp.StatusCode != 503 || strings.Contains(body, "fire")) {
@@ -154,7 +154,7 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 	resp, body := get(t, "GET", r.serve(lapsed).URL+"/-/search?format=jsonl&q=kind:calls", "all", "")
 	checktest.Equal(t, resp.StatusCode, 200, "a grant that ended: resp.StatusCode")
 	checktest.Equal(t, strings.Count(body, "\n"), 31, `a grant that ended: strings.Count(body, "\n")`)
-	checktest.Equal(t, resp.Trailer.Get(endTrailer), "broken off; 30 records",
+	checktest.Equal(t, resp.Trailer.Get(endTrailer), "interrupted; 30 records",
 		"a grant that ended: resp.Trailer.Get(endTrailer)")
 	over := make(chan struct{})
 	begun, ended := "", 0

@@ -40,7 +40,7 @@ func measureOf(q *lang.BoundQuery, r *query.SumRequest) (*measure, error) {
 		return nil, newInvalid("limit=%d: want 1 to %d", r.Limit, query.MaxSums)
 	}
 	if len(r.By) > query.MaxSumGroupings || len(r.By) == 2 && r.By[0] == r.By[1] {
-		return nil, newInvalid("by: write one or two different things")
+		return nil, newInvalid("by: write one or two different fields")
 	}
 	m := &measure{request: r, zone: r.Zone, views: q.Views, byView: map[*lang.KindView]*kindMeasure{}}
 	if m.zone == nil {
@@ -157,7 +157,7 @@ func (m *measure) resolveField(q *lang.BoundQuery, what, name string, fits func(
 			return nil, nil
 		}
 		all := known()
-		return nil, newInvalid("%s=%s: these records have nothing with this name%s Write one of %s", what, understudy.Clip(name),
+		return nil, newInvalid("%s=%s: these records have no field with this name%s Write one of %s", what, understudy.Clip(name),
 			lang.EndSentence(lang.Hint(name, all)), strings.Join(all, ", "))
 	}
 	there = m.viewsWith(func(s *lang.KindView) bool {
@@ -165,7 +165,7 @@ func (m *measure) resolveField(q *lang.BoundQuery, what, name string, fits func(
 		return len(several) > 0 || f != nil && fits(s, f)
 	})
 	if len(there) == 0 {
-		return nil, newInvalid("%s=%s cannot be asked; write one of %s", what, understudy.Clip(name), strings.Join(known(), ", "))
+		return nil, newInvalid("%s=%s is not possible; write one of %s", what, understudy.Clip(name), strings.Join(known(), ", "))
 	}
 	b := &lang.Binder{Text: name, Now: q.Now, Views: there, AllKinds: func(func(*spec.Kind, bool) bool) {}}
 	in, _ := b.Fields(name, 0, len(name), there)

@@ -114,7 +114,7 @@ func (s *Searcher) ListSaved(ctx context.Context, c understudy.Caller) ([]query.
 	for note, value := range notes {
 		var k savedValue
 		if err := json.Unmarshal(value, &k); err != nil || savedKey(k.Owner, k.Name) != note {
-			s.o.Logger.Error("search: a saved search cannot be read", "note", note, "err", err)
+			s.o.Logger.Error("search: a saved search is damaged", "note", note, "err", err)
 			continue
 		}
 		if k.Owner != c.Name && !k.Shared {

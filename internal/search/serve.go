@@ -60,9 +60,10 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 		return nil, fmt.Errorf("search: public_url: %w", err)
 	}
 	h := &handler{o: o, s: o.Searcher}
-	h.api = jsonapi.Options{Identify: h.identify, Forms: forms, ForeignError: "a page of another site asks", Vary: "Authorization, Accept",
+	h.api = jsonapi.Options{Identify: h.identify, Forms: forms, ForeignError: "this request comes from another site",
+		Vary:    "Authorization, Accept",
 		Timeout: o.Searcher.o.Limits.Time, MaxBody: maxBody, RequireJSON: true, Explain: h.explain,
-		BodyError: `the body is not what is expected, {"name":"…","q":"…"}: `}
+		BodyError: `the request body is not valid; write {"name":"…","q":"…"}: `}
 	h.find, h.find.RequestNoun = h.api, "search"
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /-/search", h.search)
@@ -173,14 +174,14 @@ func parseParameters(r *http.Request, known ...string) (url.Values, error) {
 	}
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, newInvalid("the query cannot be read: %w", err)
+		return nil, newInvalid("the query string cannot be parsed: %w", err)
 	}
 	for name, all := range values {
 		switch {
 		case !slices.Contains(known, name):
 			return nil, newInvalid("unknown parameter %q%s", understudy.Clip(name), lang.Hint(name, known))
 		case name != "kind" && name != "by" && len(all) > 1:
-			return nil, newInvalid("%s is there %d times", name, len(all))
+			return nil, newInvalid("%s appears %d times", name, len(all))
 		case name != "q" && slices.Contains(all, ""):
 			return nil, newInvalid("%s is empty; leave it out", name)
 		}
@@ -258,7 +259,7 @@ func (h *handler) explain(r *http.Request, err error, a *jsonapi.Refusal) {
 		if at := strings.LastIndex(a.Error, understudy.ErrIndexing.Error()); at >= 0 && errors.Is(err, understudy.ErrIndexing) {
 			a.Error = a.Error[at:]
 		} else if errors.Is(err, understudy.ErrNotAudited) {
-			a.Error = understudy.ErrNotAudited.Error() + ": the audit log cannot be written now"
+			a.Error = understudy.ErrNotAudited.Error() + ": the audit log can't be written; the server's log has the reason"
 		} else if errors.Is(err, understudy.ErrDamaged) {
 			h.o.Logger.Error("search", "err", err)
 			a.Error = understudy.ErrDamaged.Error()
@@ -266,7 +267,7 @@ func (h *handler) explain(r *http.Request, err error, a *jsonapi.Refusal) {
 			if r.Context().Err() == nil {
 				h.o.Logger.Error("search", "err", err)
 			}
-			a.Error = "the records cannot be read now"
+			a.Error = "the records cannot be read at the moment; the server's log has the reason"
 		}
 	}
 }

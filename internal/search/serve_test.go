@@ -102,7 +102,7 @@ func TestServe(t *testing.T) {
 		{"limit=501", "all", 400, `want 1 to 500`},
 		{"facets=maybe", "all", 400, `write true or false`},
 		{"qq=x", "all", 400, `did you mean \"q\"?`},
-		{"q=a&q=b", "all", 400, `q is there 2 times`},
+		{"q=a&q=b", "all", 400, `q appears 2 times`},
 		{"sort=", "all", 400, `sort is empty`},
 		{"cursor=abc", "all", 400, `start without a cursor`},
 		{"format=csv", "all", 400, `write json, jsonl or xml`},

@@ -66,7 +66,7 @@ func (s *Searcher) CheckSum(c understudy.Caller, r query.SumRequest) error {
 // bindSum checks a sum request and resolves its names.
 func (s *Searcher) bindSum(c understudy.Caller, r *query.SumRequest, now time.Time) (*lang.BoundQuery, *measure, error) {
 	if a := &r.Search; a.Sort != "" || a.Cursor != "" || a.Limit != 0 || a.Facets || a.CountOnly {
-		return nil, nil, newInvalid("a sum has all matches; leave out sort, cursor and facets")
+		return nil, nil, newInvalid("a sum covers all matches; leave out sort, cursor and facets")
 	}
 	q, err := s.read(c, &r.Search, now)
 	if err != nil {

@@ -40,7 +40,7 @@ func TestServeSums(t *testing.T) {
 		{"sum=prise&kind=messages", "support", 400, `Write one of count, delivery,`},
 		{"sum=count&by=stauts&kind=messages", "all", 400, `did you mean \"status\"?`},
 		{"sum=count&by=day,day&kind=messages", "all", 400, `two different`},
-		{"sum=count&by=body&kind=messages", "all", 400, `cannot be asked`},
+		{"sum=count&by=body&kind=messages", "all", 400, `is not possible`},
 		{"sum=count&sort=oldest", "all", 400, `unknown parameter`},
 		{"sum=count&zone=Europe/Berlinn", "all", 400, `name of a time zone`},
 		{"sum=count&zone=Local", "all", 400, `name of a time zone`},

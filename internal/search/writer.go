@@ -86,11 +86,11 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 		return err
 	case err != nil:
 		if r.Context().Err() == nil {
-			h.o.Logger.Warn("search: an export was broken off", "records", n, "err", err)
+			h.o.Logger.Warn("search: an export was interrupted", "records", n, "err", err)
 		}
-		out.markBroken("broken off")
+		out.markBroken("interrupted")
 		_ = out.flush()
-		head.Set(endTrailer, fmt.Sprintf("broken off; %d records", n))
+		head.Set(endTrailer, fmt.Sprintf("interrupted; %d records", n))
 	default:
 		if out.end() != nil {
 			return nil // a write error means that the client has disconnected

@@ -63,7 +63,7 @@ func (c *Cookies) Load(ctx context.Context, kv understudy.KV) error {
 	c.kv, c.keys[0].Made = kv, time.Time{} // the zero time makes rotate replace the key of NewCookies
 	if value, ok := kept[kvKeys]; ok {
 		if err := json.Unmarshal(value, &c.keys); err != nil {
-			return fmt.Errorf("signin: the value of %s holds no keys", kvKeys)
+			return fmt.Errorf("signin: the value of %s has no valid keys", kvKeys)
 		}
 	}
 	_ = c.rotate(ctx) // if the key can't be stored, Run tries again

@@ -56,7 +56,7 @@ type Provider struct {
 }
 
 // ErrProvider means that the provider gave no response or an invalid one.
-var ErrProvider = errors.New("the provider does not answer as it should")
+var ErrProvider = errors.New("the sign-in provider gave no valid answer")
 
 // flow is the state of a sign-in at the provider, which the browser stores.
 type flow struct {
@@ -116,13 +116,13 @@ func (p *Provider) finish(w http.ResponseWriter, r *http.Request) (who identity,
 	case !ok || json.Unmarshal(value, &f) != nil:
 		return who, "", newRefusal("this sign-in did not start in this browser, or it took too long; start again")
 	case subtle.ConstantTimeCompare([]byte(f.State), []byte(q.Get("state"))) != 1:
-		return who, "", newRefusal("the answer belongs to another sign-in; start again")
+		return who, "", newRefusal("this answer belongs to another sign-in; start again")
 	case q.Get("iss") != "" && q.Get("iss") != p.Issuer:
-		return who, "", newRefusal("the answer comes from another provider")
+		return who, "", newRefusal("this answer comes from another provider; start again")
 	case q.Get("error") != "":
-		return who, "", newRefusal("the provider says " + understudy.Clip(q.Get("error")+" "+q.Get("error_description")))
+		return who, "", newRefusal("the provider refused: " + understudy.Clip(q.Get("error")+" "+q.Get("error_description")))
 	case q.Get("code") == "":
-		return who, "", newRefusal("the answer has no code")
+		return who, "", newRefusal("the provider's answer has no code; start again")
 	}
 	ctx, cancel := providerContext(r.Context())
 	defer cancel()
@@ -156,23 +156,23 @@ func (p *Provider) readClaims(ctx context.Context, token *oauth2.Token, nonce st
 	}
 	switch {
 	case subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(nonce)) != 1:
-		return nil, newRefusal("the id token is that of another sign-in")
+		return nil, newRefusal("the id token belongs to another sign-in; start again")
 	// the check required by OpenID Connect Core, 3.1.3.7
 	case (len(id.Audience) > 1 || claims["azp"] != nil) && text(claims["azp"]) != p.Client:
-		return nil, newRefusal("the id token is for another client")
+		return nil, newRefusal("the id token was issued for another client; check viewer.oidc.client")
 	case known.UserInfoEndpoint() == "":
 		return claims, nil
 	}
 	info, err := known.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil {
-		return nil, newProviderError("ask for the user", err)
+		return nil, newProviderError("request the user info", err)
 	}
 	if info.Subject != id.Subject { // the check required by OpenID Connect Core, 5.3.2
-		return nil, newRefusal("the provider says two users")
+		return nil, newRefusal("the id token and the user info name different users")
 	}
 	more := map[string]json.RawMessage{}
 	if err := info.Claims(&more); err != nil {
-		return nil, newProviderError("read the user", err)
+		return nil, newProviderError("read the user info", err)
 	}
 	// The id token and the user info each confirm only their own mail address.
 	if claims["email"] == nil {
@@ -198,7 +198,7 @@ func (p *Provider) identify(claims map[string]json.RawMessage) (who identity, er
 		who.name = text(claims["sub"])
 	}
 	if who.domain == "" && strings.Contains(who.name, "@") { // a subject that looks like a mail address may be the address of another person
-		return who, fmt.Errorf("signin: %w: the provider does not say that the mail address of %q is verified", understudy.ErrForbidden,
+		return who, fmt.Errorf("signin: %w: the provider did not confirm that the mail address of %q is verified", understudy.ErrForbidden,
 			understudy.Clip(who.name))
 	}
 	if err := CheckName(who.name); err != nil || p.Taken(who.name) {
@@ -275,7 +275,9 @@ func providerContext(ctx context.Context) (context.Context, context.CancelFunc) 
 // providers is the HTTP client for requests to providers. It follows no redirect and limits the size of responses.
 var providers = &http.Client{
 	Timeout: providerTimeout, Transport: limitedTransport{},
-	CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("a redirect, which is not followed") },
+	CheckRedirect: func(*http.Request, []*http.Request) error {
+		return errors.New("the provider redirected the request, and redirects are not followed; check viewer.oidc.issuer")
+	},
 }
 
 type limitedTransport struct{}

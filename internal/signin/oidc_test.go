@@ -290,7 +290,7 @@ func TestProviderMisbehaves(t *testing.T) {
 		"expired":              {claim("exp", time.Now().Add(-time.Hour).Unix()), ErrProvider},
 		"no end":               {claim("exp", nil), ErrProvider},
 		"not yet":              {claim("nbf", time.Now().Add(time.Hour).Unix()), ErrProvider},
-		"two users":            {claim("sub", "u-2"), understudy.ErrUnauthorized},
+		"different users":      {claim("sub", "u-2"), understudy.ErrUnauthorized},
 		"an unsigned token":    {func(v *guest, _ url.Values) { v.from.sign = unsigned }, ErrProvider},
 		"a public key as hmac": {func(v *guest, _ url.Values) { v.from.sign = hmac(v) }, ErrProvider},
 		"no token":             {func(v *guest, _ url.Values) { v.from.sign = func([]byte) string { return "" } }, ErrProvider},
@@ -308,7 +308,7 @@ func TestProviderMisbehaves(t *testing.T) {
 		"a huge answer": {instead("/token", func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprintf(w, `{"access_token":"%s","id_token":"x"}`, strings.Repeat("x", 2*maxProvider))
 		}), ErrProvider},
-		"a redirect": {instead("/token", func(w http.ResponseWriter, r *http.Request) {
+		"redirected": {instead("/token", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://192.0.2.1/", http.StatusTemporaryRedirect)
 		}), ErrProvider},
 		"html": {instead("/user", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }), ErrProvider},

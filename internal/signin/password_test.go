@@ -64,7 +64,7 @@ func TestPasswordsThatAreRefused(t *testing.T) {
 func TestHashesThatAreRefused(t *testing.T) {
 	const salt, key = "c29tZXNhbHRzb21lc2FsdA", "JJhdaFq/VKzB9hbCbHxEGgMRBoU3jedyWQlY9bBN00w"
 	for _, c := range []struct{ from, to, want string }{
-		{"argon2id", "argon2i", "no argon2id hash"},
+		{"argon2id", "argon2i", "not an argon2id hash"},
 		{"v=19", "v=16", "want v=19"},
 		{"m=19456", "m=1024", "want m*t of at least"},
 		{"m=19456", "m=4194304", "m of at most"},
@@ -73,9 +73,9 @@ func TestHashesThatAreRefused(t *testing.T) {
 		{"p=1", "p=01", "want m=N"},
 		{"p=1", "p=1,x=2", "want m=N"},
 		{salt, "c2hvcnQ", "8 to 64 bytes"},
-		{salt, "!" + salt[1:], "no base64"},
+		{salt, "!" + salt[1:], "not base64"},
 		{key, "c2hvcnQ", "16 to 64 bytes"},
-		{"$" + key, "", "no argon2id hash"},
+		{"$" + key, "", "not an argon2id hash"},
 	} {
 		_, err := parseHash(strings.Replace(theirHash, c.from, c.to, 1))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

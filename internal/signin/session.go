@@ -91,7 +91,7 @@ func (s *Sessions) Load(ctx context.Context, kv understudy.KV) error {
 		one := &session{over: make(chan struct{})}
 		sum, err := hex.DecodeString(name[len(kvStart):])
 		if err != nil || len(sum) != sha256.Size || json.Unmarshal(value, &one.Session) != nil {
-			return fmt.Errorf("signin: the value of %s is no session", understudy.Clip(name))
+			return fmt.Errorf("signin: the value of %s is not a session", understudy.Clip(name))
 		}
 		one.name(digest(sum))
 		s.all[digest(sum)] = one

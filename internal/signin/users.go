@@ -51,7 +51,7 @@ var dummyHash = hash{memory: hashMemory, passes: hashPasses, lanes: hashLanes, s
 func ReadUsers(path string) (*Users, error) {
 	f, err := smallfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is not there; understudy users add makes it: %w", path, fs.ErrNotExist)
+		return nil, fmt.Errorf("%s does not exist; understudy users add creates it: %w", path, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func ReadUsers(path string) (*Users, error) {
 		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		return nil, fmt.Errorf("%s: others than its owner may open it (mode %04o); chmod 600 it", path, info.Mode().Perm())
+		return nil, fmt.Errorf("%s: other users can open the file (mode %04o); run chmod 600 on it", path, info.Mode().Perm())
 	}
 	u, err := parseUsers(f)
 	if err != nil {
@@ -102,7 +102,7 @@ func parseUsers(r io.Reader) (*Users, error) {
 func parseUser(line string) (u User, err error) {
 	parts := strings.Split(line, ":")
 	if len(parts) != 3 {
-		return u, errors.New("want name:hash:role; understudy users add writes one")
+		return u, errors.New("a line needs name:hash:role; understudy users add writes one")
 	}
 	u.Name, u.Role = parts[0], parts[2]
 	if err := CheckName(u.Name); err != nil {
@@ -123,7 +123,7 @@ func CheckName(name string) error {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-@+", r)
 	})
 	if name == "" || len(name) > maxName || odd {
-		return fmt.Errorf("%w: %q is no name of a user: want 1 to %d letters, digits, or any of ._-@+", understudy.ErrInvalid,
+		return fmt.Errorf("%w: %q is not a user name; write 1 to %d letters, digits, or any of ._-@+", understudy.ErrInvalid,
 			understudy.Clip(name), maxName)
 	}
 	return nil
@@ -131,7 +131,7 @@ func CheckName(name string) error {
 
 func (u *Users) add(one User) error {
 	if _, twice := u.byName[one.Name]; twice {
-		return fmt.Errorf("%w: the user %s is there already", understudy.ErrInvalid, one.Name)
+		return fmt.Errorf("%w: the user %s already exists", understudy.ErrInvalid, one.Name)
 	}
 	if len(u.all) == maxUsers {
 		return fmt.Errorf("more than %d users", maxUsers)
@@ -227,7 +227,7 @@ func UpdateFile(path string, change func(*Users) error) error {
 	next := path + ".new"
 	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there: another command changes the users, or was killed; remove it if none runs", next)
+		return fmt.Errorf("%s exists: another command is changing the users, or was killed; remove the file if no command is running", next)
 	}
 	if err != nil {
 		return err

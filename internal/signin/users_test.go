@@ -115,7 +115,7 @@ func TestEditsAtOnce(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			done[name] = err == nil
-			if err != nil && !strings.Contains(err.Error(), "another command changes the users") {
+			if err != nil && !strings.Contains(err.Error(), "another command is changing the users") {
 				t.Error(err)
 			}
 		})
@@ -138,15 +138,15 @@ func TestUsersThatAreRefused(t *testing.T) {
 		{"", ""},
 		{"# nobody\n\n   \n", ""},
 		{"anna:" + hash + ":support\r\n", ""},
-		{"anna", "line 1: want name:hash:role"},
-		{"# x\nanna:" + hash, "line 2: want name:hash:role"},
-		{"anna:" + hash + ":support:x", "want name:hash:role"},
-		{":" + hash + ":support", "is no name of a user"},
-		{"an na:" + hash + ":support", "is no name of a user"},
-		{strings.Repeat("a", maxName+1) + ":" + hash + ":support", "is no name of a user"},
+		{"anna", "line 1: a line needs name:hash:role"},
+		{"# x\nanna:" + hash, "line 2: a line needs name:hash:role"},
+		{"anna:" + hash + ":support:x", "a line needs name:hash:role"},
+		{":" + hash + ":support", "is not a user name"},
+		{"an na:" + hash + ":support", "is not a user name"},
+		{strings.Repeat("a", maxName+1) + ":" + hash + ":support", "is not a user name"},
 		{"anna:" + hash + ":", "anna has no role"},
-		{"anna:secret:support", "anna: no argon2id hash"},
-		{"anna:" + hash + ":support\nanna:" + hash + ":support", "line 2: invalid request: the user anna is there already"},
+		{"anna:secret:support", "anna: not an argon2id hash"},
+		{"anna:" + hash + ":support\nanna:" + hash + ":support", "line 2: invalid request: the user anna already exists"},
 		{strings.Repeat("#", 70_000), "token too long"},
 		{strings.Repeat("# a comment\n", maxFile/12+1), "larger than"},
 	} {

@@ -36,7 +36,7 @@ func busy() *viewertest.Jobs {
 			Error: "POST https://crm.example: connection refused"},
 		{Number: 4, Kind: "sync alerts", State: understudy.JobDone, Attempt: 1, Started: viewertest.Noon.Add(-2 * time.Hour),
 			Ended:    viewertest.Noon.Add(-time.Hour),
-			Progress: understudy.Progress{Done: 10006, Total: 10006, Note: "10006 records seen, every list to its end"}},
+			Progress: understudy.Progress{Done: 10006, Total: 10006, Note: "10006 records read, all lists complete"}},
 		{Number: 3, Kind: "sync queues", State: understudy.JobCancelled, Ended: viewertest.Noon.Add(-2 * time.Hour)},
 		{Number: 2, Kind: "sync keys", State: understudy.JobExpired, Ended: viewertest.Noon.Add(-3 * time.Hour)},
 	}}
@@ -51,7 +51,7 @@ func TestJobsPage(t *testing.T) {
 	for _, want := range []string{
 		`value="1204" max="5000"`, "1,204 of 5,000", "slice 2 of 4", "about 12 min left", "try 2 of 5", "stopping",
 		"connection refused", "2 running, 2 waiting, 2 failed, 2 finished",
-		"10,006 records seen, every list to its end", `data-t="Took">60 min</td>`,
+		"10,006 records read, all lists complete", `data-t="Took">60 min</td>`,
 		`action="/jobs/9/cancel"`, `action="/jobs/6/cancel"`, `action="/jobs/5/replay"`, `action="/jobs/2/replay"`, "audit &lt;script&gt;",
 	} {
 		if !strings.Contains(page, want) {

@@ -65,7 +65,7 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 	for name, value := range notes {
 		var k kept
 		if err := json.Unmarshal(value, &k); err != nil || keyPrefix+k.ID != name {
-			return nil, fmt.Errorf("watch: the value of %s is no watch", understudy.Clip(name))
+			return nil, fmt.Errorf("watch: the value of %s is not a watch", understudy.Clip(name))
 		}
 		b.watches[k.ID] = newEntry(k)
 	}

@@ -52,11 +52,11 @@ func (m *Mailer) Check() error {
 	case err != nil || bad != nil || host == "" || number == 0:
 		return fmt.Errorf("server: %q: write HOST:PORT, as in smtp.example.com:587", understudy.Clip(m.Server))
 	case wrong != nil || checkAddress(from.Address) != nil:
-		return fmt.Errorf("from: %q is no mail address, such as understudy@example.com", understudy.Clip(m.From))
+		return fmt.Errorf("from: %q is not a mail address; write it like understudy@example.com", understudy.Clip(m.From))
 	case m.TLS != "" && m.TLS != tlsStart && m.TLS != tlsDirect && m.TLS != tlsNone:
 		return fmt.Errorf("tls: %q is not known; write %s, %s or %s", understudy.Clip(m.TLS), tlsStart, tlsDirect, tlsNone)
 	case m.TLS == tlsNone && m.User != "" && !isLoopback(host):
-		return errors.New("tls: none would send the secret as it is; write starttls or tls")
+		return errors.New("tls: none would send the secret unencrypted; write starttls or tls")
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (m *Mailer) newMessage(l letter) (*gomail.Msg, error) {
 		return nil, fmt.Errorf("from: %w", err)
 	}
 	if err := message.To(l.to); err != nil {
-		return nil, &refusedError{"the address cannot be written to"}
+		return nil, &refusedError{"the address is not valid"}
 	}
 	message.Subject(l.subject)
 	message.SetDateWithValue(l.at)

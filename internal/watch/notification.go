@@ -165,7 +165,7 @@ func (n *notification) letter() letter {
 		b.WriteString("\n" + more + "\n")
 	}
 	if at := n.watchURL(); at != "" {
-		b.WriteString("\nThe watch, its log and how it ends: " + at + "\n")
+		b.WriteString("\nTo see or end this watch: " + at + "\n")
 	}
 	return letter{to: n.Watch.To.To, subject: "[Understudy] " + n.title(), text: b.String(), id: n.ID, at: n.At}
 }

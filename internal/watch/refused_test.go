@@ -68,7 +68,7 @@ func TestReceiversThatFail(t *testing.T) {
 	if err := r.round(); err != nil {
 		t.Errorf("the job of a watch that is stopped: %v", err)
 	}
-	if s := r.status(id); !strings.HasPrefix(s.State.Stopped, "Every try has failed since") {
+	if s := r.status(id); !strings.HasPrefix(s.State.Stopped, "Every attempt has failed since") {
 		t.Errorf("after 25 hours: %q", s.State.Stopped)
 	}
 	r.receiver.take()

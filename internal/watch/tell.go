@@ -194,7 +194,7 @@ func (b *Book) send(ctx context.Context, p *Policy, e *entry, s *Status, note *n
 	case d.Outcome == Refused:
 		why = "The receiver refused a message: " + d.Said
 	case !s.State.Failing.IsZero() && d.At.Sub(s.State.Failing) >= p.Rules.Pause:
-		why = fmt.Sprintf("Every try has failed since %s; the last: %s", s.State.Failing.Format(time.RFC3339), d.Said)
+		why = fmt.Sprintf("Every attempt has failed since %s; the last error: %s", s.State.Failing.Format(time.RFC3339), d.Said)
 	}
 	kept := b.update(ctx, e, func(k *kept) {
 		k.addDelivery(d)
@@ -267,7 +267,7 @@ func (b *Book) post(ctx context.Context, p *Policy, w *Watch, note *notification
 	}
 	switch {
 	case a.IsGone():
-		return said, 0, &refusedError{"410: it wants no more."}
+		return said, 0, &refusedError{"410: it accepts no more messages."}
 	case err != nil && said != "":
 		err = errors.New("it answered " + said)
 	}

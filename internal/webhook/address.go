@@ -45,20 +45,20 @@ var blocks = [...]addressBlock{
 	{netip.MustParsePrefix("169.254.0.0/16"), "link-local or metadata", false},
 	{netip.MustParsePrefix("168.63.129.16/32"), "metadata", false},
 	{netip.MustParsePrefix("192.0.0.0/24"), "reserved", false},
-	{netip.MustParsePrefix("192.0.2.0/24"), "for documents", false},
-	{netip.MustParsePrefix("192.88.99.0/24"), "a relay", false},
-	{netip.MustParsePrefix("198.18.0.0/15"), "for benchmarks", false},
-	{netip.MustParsePrefix("198.51.100.0/24"), "for documents", false},
-	{netip.MustParsePrefix("203.0.113.0/24"), "for documents", false},
+	{netip.MustParsePrefix("192.0.2.0/24"), "reserved for documentation", false},
+	{netip.MustParsePrefix("192.88.99.0/24"), "a relay address", false},
+	{netip.MustParsePrefix("198.18.0.0/15"), "reserved for benchmarks", false},
+	{netip.MustParsePrefix("198.51.100.0/24"), "reserved for documentation", false},
+	{netip.MustParsePrefix("203.0.113.0/24"), "reserved for documentation", false},
 	{netip.MustParsePrefix("224.0.0.0/4"), "multicast", false},
 	{netip.MustParsePrefix("240.0.0.0/4"), "reserved", false},
 	{netip.MustParsePrefix("::1/128"), "loopback", true},
 	{netip.MustParsePrefix("fd00:ec2::254/128"), "metadata", false},
 	{netip.MustParsePrefix("fc00::/7"), "private", true},
 	{netip.MustParsePrefix("2001::/23"), "reserved", false}, // Teredo, ORCHID and benchmarks
-	{netip.MustParsePrefix("2001:db8::/32"), "for documents", false},
-	{netip.MustParsePrefix("2002::/16"), "a relay", false}, // the range of 6to4
-	{netip.MustParsePrefix("3fff::/20"), "for documents", false},
+	{netip.MustParsePrefix("2001:db8::/32"), "reserved for documentation", false},
+	{netip.MustParsePrefix("2002::/16"), "a relay address", false}, // the range of 6to4
+	{netip.MustParsePrefix("3fff::/20"), "reserved for documentation", false},
 	{netip.MustParsePrefix("2000::/3"), "", false}, // the rest of this range is public
 }
 
@@ -85,7 +85,7 @@ func forbiddenReason(a netip.Addr, private bool) string {
 		}
 	}
 	if !a.Is4() {
-		return "not of the Internet"
+		return "not a public address"
 	}
 	return ""
 }

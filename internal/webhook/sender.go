@@ -60,9 +60,9 @@ func CheckURL(address string, private bool) error {
 	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
 		return errors.New("url: want https://host/path")
 	case u.User != nil || u.Fragment != "":
-		return errors.New("url: it must hold no credentials and no fragment")
+		return errors.New("url: it can't contain credentials or a fragment")
 	case u.Scheme != "https" && !private:
-		return errors.New("url: only https, unless allow_private is set")
+		return errors.New("url: use https, or set allow_private")
 	}
 	if a, err := netip.ParseAddr(u.Hostname()); err == nil {
 		if why := forbiddenReason(a, private); why != "" {
@@ -163,7 +163,7 @@ func (s *Sender) Send(ctx context.Context, id string, body []byte) (Answer, erro
 func Post(ctx context.Context, client *http.Client, address string, header http.Header, body []byte) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		return Answer{}, errors.New("its address cannot be asked")
+		return Answer{}, errors.New("the address is not valid")
 	}
 	req.Header = header
 	resp, err := client.Do(req)

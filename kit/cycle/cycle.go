@@ -71,9 +71,9 @@ func (p *Pages) EndlessReason(next string, ids func(yield func(string) bool)) (w
 	}
 	switch {
 	case next != "" && p.Links.Next(links.Sum64()) > 0, any && p.Rows.Next(rows.Sum64()) >= maxSameRows:
-		return "next links go in a circle: pages come again, and the list has no end"
+		return "links to the next page form a circle: pages repeat, so the list has no end"
 	case next != "" && p.Empty > maxEmptyPages:
-		return fmt.Sprintf("next links lead nowhere: %d pages in a row have no record", p.Empty)
+		return fmt.Sprintf("links to the next page lead nowhere: %d pages in a row have no records", p.Empty)
 	}
 	return ""
 }

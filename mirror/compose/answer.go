@@ -20,20 +20,20 @@ import (
 func (l *List) BuildPage(at time.Time) (*understudy.Page, error) {
 	paging := l.req.paging
 	if l.hasNextPage() && len(l.rows) > 0 && (paging.IsOnePage() || paging.TokenParam() == "" && !paging.HasFixedRows(l.req.target.Query)) {
-		return nil, fmt.Errorf("%w: more than one page, and the spec does not say how lists go on", understudy.ErrInvalid)
+		return nil, fmt.Errorf("%w: there is more than one page, and the spec does not say how to link to the next", understudy.ErrInvalid)
 	}
 	if l.HasNumberedPages() && l.hasMore && int64(len(l.rows)) < l.place.size {
-		return nil, fmt.Errorf("%w: the page is too large, and a shorter one would move all behind it", understudy.ErrInvalid)
+		return nil, fmt.Errorf("%w: the page is too large, and a shorter one would shift all later pages", understudy.ErrInvalid)
 	}
 	if err := l.rewriteRows(); err != nil {
 		return nil, err
 	}
 	if _, known := l.totalRows(); !known && l.HasTotalInBody() {
-		return nil, fmt.Errorf("%w: how many rows there are in all is not known", understudy.ErrInvalid)
+		return nil, fmt.Errorf("%w: the total number of rows is not known", understudy.ErrInvalid)
 	}
 	links := l.links()
 	if l.place.form.OwnForm && !l.req.options.OwnTokens && !paging.IsSliding() && links.next+links.previous != "" {
-		return nil, fmt.Errorf("%w: the spec does not say what tokens this list has", understudy.ErrInvalid)
+		return nil, fmt.Errorf("%w: the spec does not describe the page tokens of this list", understudy.ErrInvalid)
 	}
 	p := &understudy.Page{
 		Key: l.req.target.Key, Kind: l.req.target.Kind.Name, Shape: l.req.target.List.Shape, List: true,

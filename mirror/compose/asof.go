@@ -62,7 +62,7 @@ func ComposePageAt(ctx context.Context, history Snapshots, s *spec.Source, a *re
 // composeInstanceAt returns one record as it looked at a time.
 func composeInstanceAt(ctx context.Context, history Snapshots, s *spec.Source, t *spec.Target, at time.Time) (*understudy.Page, error) {
 	if t.ID == "" {
-		return nil, fmt.Errorf("%w: nothing is remembered of this path", understudy.ErrInvalid)
+		return nil, fmt.Errorf("%w: no history is kept for this path", understudy.ErrInvalid)
 	}
 	rec, err := history.RecordAt(ctx, s.Name, t.Kind.Name, t.StorageShape(s.User), t.ID, at)
 	if err != nil {
@@ -95,7 +95,7 @@ func ComposeListAt(
 	if id, _ := list.Start(); id != "" {
 		rec, err := history.RecordAt(ctx, s.Name, t.Kind.Name, t.List.Shape, id, at)
 		if errors.Is(err, understudy.ErrNotFound) {
-			return nil, fmt.Errorf("%w: the page token names a record that was not there then", understudy.ErrInvalid)
+			return nil, fmt.Errorf("%w: the page token names a record that did not exist at that time", understudy.ErrInvalid)
 		}
 		if err != nil {
 			return nil, err
@@ -219,7 +219,7 @@ func (p *historyReader) findUnclocked(list *List, w query.RangeScan, below query
 		return !full
 	})
 	if full {
-		return nil, fmt.Errorf("%w: too many records without a time; narrow the list by a filter on time", understudy.ErrInvalid)
+		return nil, fmt.Errorf("%w: too many records have no time; add a filter on time", understudy.ErrInvalid)
 	}
 	return loose, err
 }

@@ -129,7 +129,7 @@ func (w *Bounded) FindPlace(ctx context.Context, source, kind, id string) (query
 		return false
 	})
 	if err == nil && early {
-		err = &Uncovered{kind + ": what is new above was not seen as a whole yet"}
+		err = &Uncovered{kind + ": the newest records are not completely read yet"}
 	}
 	return place, err
 }

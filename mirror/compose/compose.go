@@ -103,17 +103,17 @@ const MaxBytes = 64 << 20
 // an unknown parameter, or a value for which upstream's answer is not known.
 func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	if t.HasKeyHeader() {
-		return nil, fmt.Errorf("%w: records are kept as they are without the header %s", understudy.ErrInvalid, t.Header[0].Name)
+		return nil, fmt.Errorf("%w: records are stored as they look without the header %s", understudy.ErrInvalid, t.Header[0].Name)
 	}
 	if t.List != nil && !t.IsNewestFirst() {
-		return nil, fmt.Errorf("%w: records are kept newest first, and this list has another order", understudy.ErrInvalid)
+		return nil, fmt.Errorf("%w: records are stored newest first, and this list has another order", understudy.ErrInvalid)
 	}
 	if t.List == nil || t.Kind == nil || len(t.Kind.ID) == 0 {
-		return nil, fmt.Errorf("%w: this list is kept as whole pages, not as records", understudy.ErrInvalid)
+		return nil, fmt.Errorf("%w: this list is stored as whole pages, not as records", understudy.ErrInvalid)
 	}
 	l := &List{req: listRequest{src: src, target: t, paging: t.Spec.PagingOf(t.List), options: o}}
 	if l.req.paging.Template == "" {
-		return nil, fmt.Errorf("%w: the spec does not say how this list is written", understudy.ErrInvalid)
+		return nil, fmt.Errorf("%w: the spec does not describe the format of this list", understudy.ErrInvalid)
 	}
 	l.place.form = l.req.paging.TokenForm(t.Kind)
 	l.seek = query.RecordQuery{Source: src.Name, Kinds: []string{t.Kind.Name}, Shape: l.req.shape()}
@@ -286,7 +286,7 @@ func (l *List) Fill(ctx context.Context, s Store) error {
 		place, err := s.FindPlace(ctx, l.req.src.Name, l.req.target.Kind.Name, l.place.start)
 		switch {
 		case errors.Is(err, understudy.ErrNotFound):
-			return fmt.Errorf("%w: the page token names a record that nobody has seen", understudy.ErrInvalid)
+			return fmt.Errorf("%w: the page token names an unknown record", understudy.ErrInvalid)
 		case err != nil:
 			return err
 		}

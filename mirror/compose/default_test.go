@@ -67,7 +67,7 @@ func TestFiltersWithDefaults(t *testing.T) {
 			t.Errorf("%s: %s\nwant %s", params, strings.Join(got, " "), strings.Join(want, " "))
 		}
 	}
-	for params, says := range map[string]string{"sort=updated": "newest first", "state=": "nobody knows", "total=true": "beside"} {
+	for params, says := range map[string]string{"sort=updated": "newest first", "state=": "is not known", "total=true": "that total adds"} {
 		if _, err := x.list("/v1/tickets?" + params); !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", params, err, says)
 		}

@@ -19,7 +19,7 @@ func (l *List) addFilter(f *spec.Filter) error {
 	p, there := l.req.param(f.Name)
 	switch {
 	case there && p.Value == "" && f.Default != "":
-		return fmt.Errorf("%w: what upstream makes of an empty %s nobody knows", understudy.ErrInvalid, f.Name)
+		return fmt.Errorf("%w: upstream's answer to an empty %s is not known", understudy.ErrInvalid, f.Name)
 	case !there && f.ExcludedValue() != "":
 		l.addTest(f.Field, query.Not{Test: equalTest(f.ExcludedValue())})
 		return nil
@@ -27,7 +27,7 @@ func (l *List) addFilter(f *spec.Filter) error {
 		p.Value = f.Default
 	}
 	if f.Op == "aside" && p.Value != f.Default {
-		return fmt.Errorf("%w: what %s adds beside the records is not held", understudy.ErrInvalid, f.Name)
+		return fmt.Errorf("%w: the data that %s adds to the records is not stored", understudy.ErrInvalid, f.Name)
 	}
 	if p.Value == "" || !f.IsNarrowing(p.Value) {
 		return nil
@@ -40,10 +40,10 @@ func (l *List) addFilter(f *spec.Filter) error {
 		return nil
 	}
 	if slices.Contains(f.Special, p.Value) {
-		return fmt.Errorf("%w: what upstream shows of %s %s is not told by one value", understudy.ErrInvalid, f.Name, p.Value)
+		return fmt.Errorf("%w: the meaning of %s %s is not a single stored value", understudy.ErrInvalid, f.Name, p.Value)
 	}
 	if f.Field == "" {
-		return fmt.Errorf("%w: no field of a record shows what %s looks at", understudy.ErrInvalid, f.Name)
+		return fmt.Errorf("%w: no field of a record has the value that %s filters by", understudy.ErrInvalid, f.Name)
 	}
 	switch f.Op {
 	case "is":
@@ -55,7 +55,7 @@ func (l *List) addFilter(f *spec.Filter) error {
 	case "digits":
 		l.addTest(f.Field, query.Digits(p.Value))
 	default:
-		return fmt.Errorf("%w: %s cannot be asked of records", understudy.ErrInvalid, f.Name)
+		return fmt.Errorf("%w: stored records cannot be filtered by %s", understudy.ErrInvalid, f.Name)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (l *listRequest) refuseWidening(f *spec.Filter, value string) error {
 	case !ok:
 		return l.refuse("bool")
 	case asked:
-		return fmt.Errorf("%w: what %s adds is not held", understudy.ErrInvalid, f.Name)
+		return fmt.Errorf("%w: the records that %s adds are not stored", understudy.ErrInvalid, f.Name)
 	}
 	return nil
 }
@@ -147,13 +147,13 @@ func (l *List) addTimeFilter(f *spec.Filter, value string) error {
 		return l.req.refuse("date")
 	}
 	if f.Type == spec.TypeMillis {
-		return fmt.Errorf("%w: times of records are known to the second, and %s takes milliseconds", understudy.ErrInvalid, f.Name)
+		return fmt.Errorf("%w: stored times are in whole seconds, and %s takes milliseconds", understudy.ErrInvalid, f.Name)
 	}
 	asked, ok := parseFilterTime(f, value)
 	switch _, err := strconv.ParseFloat(value, 64); {
 	case ok:
 	case err == nil && isInSeconds(f):
-		return fmt.Errorf("%w: what upstream makes of %s nobody knows", understudy.ErrInvalid, understudy.Clip(value))
+		return fmt.Errorf("%w: upstream's answer to %s is not known", understudy.ErrInvalid, understudy.Clip(value))
 	default:
 		return l.req.refuse("date")
 	}
@@ -224,7 +224,7 @@ const maxSeconds = 1 << 40
 
 func (l *listRequest) readClock(f *spec.Filter) (int64, error) {
 	if l.options.Now == nil {
-		return 0, fmt.Errorf("%w: what upstream says to %s depends on the time", understudy.ErrInvalid, f.Name)
+		return 0, fmt.Errorf("%w: upstream's answer to %s depends on the current time", understudy.ErrInvalid, f.Name)
 	}
 	return l.options.Now().Unix(), nil
 }

@@ -54,7 +54,7 @@ func (l *List) narrowToVar(i int) error {
 		l.addEqual(f.Name, v.Value)
 	case i+1 < len(t.Vars): // the next variable names a record that belongs to this one, so it is enough to check that record
 	case !user: // without a field for it, only the user's own records are stored (Kind.UnscopedVar)
-		return fmt.Errorf("%w: records of this list do not tell their %s", understudy.ErrInvalid, v.Name)
+		return fmt.Errorf("%w: records of this list do not contain their %s", understudy.ErrInvalid, v.Name)
 	}
 	if f != nil && f.Name == t.Kind.Parent {
 		l.seek.Parent = v.Value
@@ -71,19 +71,19 @@ func (l *List) checkParent(i int, f *spec.Field) error {
 	t, v := l.req.target, l.req.target.Vars[i]
 	kind := l.req.parentKind(v.Name, f)
 	if kind == nil {
-		return fmt.Errorf("%w: the spec does not say what %s names", understudy.ErrInvalid, v.Name)
+		return fmt.Errorf("%w: the spec does not say which kind of record %s names", understudy.ErrInvalid, v.Name)
 	}
 	var rec *understudy.Record
 	if l.req.options.FindRecord != nil {
 		rec = l.req.options.FindRecord(kind.Name, v.Value)
 	}
 	if rec == nil {
-		return fmt.Errorf("%w: %s is not held, so that nobody knows whether it is there", understudy.ErrInvalid, understudy.Clip(v.Value))
+		return fmt.Errorf("%w: %s is not stored, so it is not known whether it exists", understudy.ErrInvalid, understudy.Clip(v.Value))
 	}
 	for _, before := range t.Vars[:i] {
 		name := t.Spec.VarFields[before.Name]
 		if kind.Field(name) == nil || !find(kind, rec.Body, name).Is(before.Value) {
-			return fmt.Errorf("%w: %s does not tell that it lies under %s", understudy.ErrInvalid,
+			return fmt.Errorf("%w: %s does not say that it belongs to %s", understudy.ErrInvalid,
 				understudy.Clip(v.Value), understudy.Clip(before.Value))
 		}
 	}
@@ -131,9 +131,9 @@ func (l *List) readPlace() error {
 		switch one, _ := l.req.param(name); {
 		case one.Value == "":
 		case name != p.TokenParam() && name != p.Back:
-			return fmt.Errorf("%w: where %s leads nobody knows", understudy.ErrInvalid, understudy.Clip(name))
+			return fmt.Errorf("%w: the page that %s leads to is not known", understudy.ErrInvalid, understudy.Clip(name))
 		case l.place.token != "":
-			return fmt.Errorf("%w: which of two page tokens counts nobody knows", understudy.ErrInvalid)
+			return fmt.Errorf("%w: the request has two page tokens, and it is not known which one upstream uses", understudy.ErrInvalid)
 		default:
 			l.place.token, l.place.upward = one.Value, name == p.Back
 		}
@@ -143,7 +143,7 @@ func (l *List) readPlace() error {
 	}
 	switch {
 	case l.place.page > 0 && p.IsSliding() && !p.HasFixedRows(l.req.target.Query):
-		return fmt.Errorf("%w: nobody knows which rows the page of that number has", understudy.ErrInvalid)
+		return fmt.Errorf("%w: the rows of a page with this number are not known", understudy.ErrInvalid)
 	case p.Style == "offset":
 		l.place.skip = l.place.page
 	case p.IsSliding(), l.req.target.Spec.Quirks.Alone == spec.QuirkCounts:
@@ -197,7 +197,7 @@ func (l *List) readToken() error {
 	l.place.backward = back || l.place.upward
 	switch k := l.req.target.Kind; {
 	case l.place.form.OwnForm && !ok:
-		return fmt.Errorf("%w: the page token is one of upstream's own", understudy.ErrInvalid)
+		return fmt.Errorf("%w: only upstream can read this page token", understudy.ErrInvalid)
 	case !ok, len(k.Prefixes) > 0 && len(k.ID) == 1 && !k.HasIDPrefix(id):
 		return l.req.refuse("token")
 	}
@@ -215,7 +215,7 @@ func (l *List) checkTokenOwner() error {
 		}
 		switch {
 		case rec == nil:
-			return fmt.Errorf("%w: nobody knows whose record the page token names", understudy.ErrInvalid)
+			return fmt.Errorf("%w: the owner of the record that the page token names is not known", understudy.ErrInvalid)
 		case strings.HasSuffix(rec.Shape, spec.ForeignShapeSuffix):
 			return l.req.refuse("token")
 		}

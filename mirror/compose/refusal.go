@@ -23,9 +23,9 @@ type Refusal struct {
 	Message     string // the part of the body that is written for people
 }
 
-// Error returns a text such as "upstream refuses this (400): Invalid date value."
+// Error returns a text such as "upstream refuses this request (400): Invalid date value."
 func (r *Refusal) Error() string {
-	return fmt.Sprintf("upstream refuses this (%d): %s", r.Status, r.Message)
+	return fmt.Sprintf("upstream refuses this request (%d): %s", r.Status, r.Message)
 }
 
 // Page returns the refusal as upstream's answer to the request for a target. at becomes the time of the page.
@@ -53,7 +53,7 @@ func buildRefusal(t *spec.Target, word string, status int) error {
 	e := &t.Spec.Errors
 	message, ok := e.Messages[word]
 	if !ok || e.Template == "" {
-		return fmt.Errorf("%w: the spec does not say what upstream answers to a bad %s", understudy.ErrInvalid,
+		return fmt.Errorf("%w: the spec does not say how upstream answers an invalid %s", understudy.ErrInvalid,
 			strings.ReplaceAll(word, "_", " "))
 	}
 	code := e.Code(word, "invalid")

@@ -55,13 +55,13 @@ func (l *listRequest) rewriteRow(f *spec.RowMapping, rec *understudy.Record) (*u
 			own = l.options.FindListed(rec)
 		}
 		if own == nil {
-			return nil, fmt.Errorf("%w: %s was not seen in this list as it is now", understudy.ErrNotMirrored, rec.ID)
+			return nil, fmt.Errorf("%w: this list has not shown the current state of %s yet", understudy.ErrNotMirrored, rec.ID)
 		}
 		return own, nil
 	}
 	body, ok := rewrite(f, rec.Body, l.placeholderValue(rec))
 	if !ok {
-		return nil, fmt.Errorf("%w: %s does not look as the spec says", understudy.ErrInvalid, rec.ID)
+		return nil, fmt.Errorf("%w: %s does not have the fields that the spec describes", understudy.ErrInvalid, rec.ID)
 	}
 	out := *rec
 	out.Body, out.Shape = body, l.target.List.Shape

@@ -237,7 +237,7 @@ func TestOwnTokens(t *testing.T) {
 		t.Errorf("a token of which nobody knows the form: %v", err)
 	}
 	if _, err := r.page(path+"&PageToken=PACP00000000000000000000000000000001", o); !errors.Is(err, understudy.ErrInvalid) ||
-		!strings.Contains(err.Error(), "upstream's own") {
+		!strings.Contains(err.Error(), "only upstream can read") {
 		t.Errorf("upstream's own token: %v", err)
 	}
 	o.OwnTokens = true
@@ -260,16 +260,16 @@ func TestWhenUpstreamMustBeAsked(t *testing.T) {
 		target, want string
 		o            compose.Options
 	}{
-		{root + "/Calls/" + call + "/Recordings.json", "is not held", compose.Options{}},
-		{root + "/Calls/CA00000000000000000000000000000000/Recordings.json", "is not held", held},
-		{other + "/Calls/" + call + "/Recordings.json", "does not tell that it lies under", held},
-		{other + "/Calls.json", "is not held", compose.Options{}},
-		{"/2010-04-01/Accounts/AC00000000000000000000000000000099/Calls.json", "is not held", held},
-		{other + "/Keys.json", "do not tell their AccountSid", held},
-		{root + "/Keys.json?PageToken=PASK00000000000000000000000000000001", "whose record", held},
-		{root + "/Recordings.json?IncludeSoftDeleted=true", "adds is not held", held},
-		{"/v1/Alerts?StartDate=2026-05-20", "depends on the time", held},
-		{root + "/Calls.json?PageToken=PACA00000000000000000000000000000001", "nobody has seen", held},
+		{root + "/Calls/" + call + "/Recordings.json", "is not stored", compose.Options{}},
+		{root + "/Calls/CA00000000000000000000000000000000/Recordings.json", "is not stored", held},
+		{other + "/Calls/" + call + "/Recordings.json", "does not say that it belongs to", held},
+		{other + "/Calls.json", "is not stored", compose.Options{}},
+		{"/2010-04-01/Accounts/AC00000000000000000000000000000099/Calls.json", "is not stored", held},
+		{other + "/Keys.json", "do not contain their AccountSid", held},
+		{root + "/Keys.json?PageToken=PASK00000000000000000000000000000001", "the owner of the record", held},
+		{root + "/Recordings.json?IncludeSoftDeleted=true", "adds are not stored", held},
+		{"/v1/Alerts?StartDate=2026-05-20", "depends on the current time", held},
+		{root + "/Calls.json?PageToken=PACA00000000000000000000000000000001", "names an unknown record", held},
 		{root + "/Calls.json?Status=busy&Nonsense", `"Nonsense"`, held},
 		{root + "/Usage/Records.json", "whole pages", held},
 	} {

@@ -163,7 +163,7 @@ func TestUnknownTotalIsNotTold(t *testing.T) {
 			return l.BuildPage(epoch)
 		},
 	} {
-		if p, err := ask(body); !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), "how many rows") {
+		if p, err := ask(body); !errors.Is(err, understudy.ErrInvalid) || !strings.Contains(err.Error(), "the total number of rows") {
 			t.Errorf("%s: %+v, %v; want no answer", name, p, err)
 		}
 		p, err := ask(links)

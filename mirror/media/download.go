@@ -245,7 +245,7 @@ func (c *Cache) end(b *download, notKept error) {
 		ds.rememberFailure(key, negative{"stale: upstream unreachable", now.Add(failurePause), now.Add(failureShown)}, now)
 	case notKept != nil && b.ctx.Err() == nil:
 		b.source.counts.notKept.Add(1)
-		c.options.Logger.Warn("mirror: a content is not kept", "key", key.String(), "error", notKept)
+		c.options.Logger.Warn("mirror: a content is not stored", "key", key.String(), "error", notKept)
 		if errors.As(notKept, &short) && short.ShortString() == "disk full" {
 			ds.pausedUntil = now.Add(diskPause)
 			break

@@ -24,7 +24,7 @@ func (c *Cache) Forget(source, kind, id string) {
 	}
 	c.mu.Unlock()
 	if _, err := c.options.Files.Forget(source, kind, id); err != nil {
-		c.options.Logger.Error("mirror: contents of a record that went cannot be removed", "kind", kind, "id", id, "error", err)
+		c.options.Logger.Error("mirror: contents of a deleted record cannot be removed", "kind", kind, "id", id, "error", err)
 	}
 }
 

@@ -181,7 +181,7 @@ func (c *Cache) open(ctx context.Context, r *reading) (*request.MediaResponse, e
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, ctx.Err())
 	case !errors.Is(err, understudy.ErrNotFound):
-		c.options.Logger.Warn("mirror: a content cannot be read", "key", r.request.Target.Key.String(), "error", err)
+		c.options.Logger.Warn("mirror: a stored content cannot be read", "key", r.request.Target.Key.String(), "error", err)
 		return c.forward(ctx, r)
 	case r.request.Head || r.request.OnlyIfCached:
 		return c.forward(ctx, r)

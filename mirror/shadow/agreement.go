@@ -88,7 +88,7 @@ func (r *Reads) Restore(ctx context.Context) {
 	for _, ls := range r.sources {
 		scores := map[string]agreement{}
 		if err := understudy.ReadJSON(ctx, r.options.KV, ls.kvName(), &scores); err != nil {
-			r.options.Logger.Warn("mirror: what was known of lists made from records cannot be read", "source", ls.src.Name, "error", err)
+			r.options.Logger.Warn("mirror: the saved comparisons of lists cannot be read", "source", ls.src.Name, "error", err)
 			continue
 		}
 		for list, l := range ls.lists {
@@ -120,7 +120,7 @@ func (r *Reads) save(ctx context.Context) {
 			continue
 		}
 		if err := understudy.WriteJSON(ctx, r.options.KV, ls.kvName(), scores); err != nil {
-			r.options.Logger.Warn("mirror: what is known of lists made from records cannot be kept", "source", ls.src.Name, "error", err)
+			r.options.Logger.Warn("mirror: the comparisons of lists cannot be saved", "source", ls.src.Name, "error", err)
 			for _, l := range ls.lists {
 				l.mu.Lock()
 				l.dirty = l.agreement.All > 0

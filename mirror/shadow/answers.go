@@ -28,7 +28,7 @@ func (a Answers) Check() error {
 	if a == "" || slices.Contains(known, string(a)) {
 		return nil
 	}
-	return fmt.Errorf("%q is no way to answer%s", string(a), suggest.Hint(string(a), known))
+	return fmt.Errorf("%q is not a value of lists_from%s", string(a), suggest.Hint(string(a), known))
 }
 
 // SetAnswers sets, for each kind of a source, whether its lists are first composed from records or requested from
@@ -46,10 +46,10 @@ func (r *Reads) SetAnswers(source string, by map[string]Answers) error {
 func (ls *Lists) setAnswers(by map[string]Answers) error {
 	for _, kind := range slices.Sorted(maps.Keys(by)) {
 		if kind != "" && ls.src.Spec.Kind(kind) == nil {
-			return fmt.Errorf("mirror: source %s: answers: %q is not a kind of %s", ls.src.Name, kind, ls.src.Spec.Name)
+			return fmt.Errorf("mirror: source %s: lists_from: %q is not a kind of %s", ls.src.Name, kind, ls.src.Spec.Name)
 		}
 		if err := by[kind].Check(); err != nil {
-			return fmt.Errorf("mirror: source %s: answers: %w", ls.src.Name, err)
+			return fmt.Errorf("mirror: source %s: lists_from: %w", ls.src.Name, err)
 		}
 	}
 	for _, l := range ls.lists {

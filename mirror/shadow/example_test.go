@@ -11,5 +11,5 @@ func ExampleAnswers_Check() {
 	fmt.Println(shadow.Answers("recrds").Check())
 	// Output:
 	// <nil>
-	// "recrds" is no way to answer; did you mean "records"?
+	// "recrds" is not a value of lists_from; did you mean "records"?
 }

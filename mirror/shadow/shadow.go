@@ -136,9 +136,9 @@ func (r *Reads) measure(ctx context.Context, s Sample) {
 		return
 	}
 	if log, kind, list := r.options.Logger, l.kind.Name, l.list.Path; l.IsRecordsFirst() {
-		log.Info("mirror: a list is answered from records first from now on", "kind", kind, "list", list, "samples", SamplesNeeded)
+		log.Info("mirror: a list is now answered from records first", "kind", kind, "list", list, "samples", SamplesNeeded)
 	} else {
-		log.Warn("mirror: a list made from records differs; it is answered from upstream first again", "kind", kind, "list", list,
+		log.Warn("mirror: a list built from records differs; it is answered from upstream first again", "kind", kind, "list", list,
 			"field", d.Field, "where", d.Where)
 	}
 	r.save(ctx)

@@ -80,7 +80,7 @@ func (c *Cache) refresh(r *reading) {
 }
 
 // reasonOneRequest is the reason why a response that is only for one request is not stored.
-const reasonOneRequest = "it is for one request"
+const reasonOneRequest = "it answers only this request"
 
 // fetch returns the function that sends the request to upstream and stores the response. A response that may not be
 // stored is passed to h, or if h is nil, is dropped. The returned page is then only for the flight itself. If the

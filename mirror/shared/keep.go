@@ -111,7 +111,7 @@ func (c *Cache) load(ctx context.Context, key understudy.Key) (*understudy.Page,
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("mirror: %s: %w", key, ctx.Err())
 	case err != nil && !errors.Is(err, understudy.ErrNotFound):
-		c.log.Warn("mirror: a stored answer cannot be read", "key", key.String(), "error", err)
+		c.log.Warn("mirror: a stored answer is damaged", "key", key.String(), "error", err)
 	}
 	return nil, nil
 }
@@ -169,7 +169,7 @@ func (c *Cache) newPage(r *reading, a *httpcache.Response, body []byte, took tim
 	fields, ok := a.Vary()
 	p.Key = variantKey(r.exchange.Target.Key, fields, r.exchange.Header)
 	if !ok {
-		p.NotStored = "its header says so"
+		p.NotStored = "its header forbids it"
 	}
 	return p
 }
@@ -183,7 +183,7 @@ func (c *Cache) storePage(r *reading, p *understudy.Page, written int) {
 	case p.NotStored != "":
 		return
 	case c.running[r.exchange.Target.Key].written != written:
-		p.NotStored = "a write came meanwhile"
+		p.NotStored = "a write happened during the fetch"
 		return
 	}
 	err := c.pages.Keep(p)
@@ -236,7 +236,7 @@ func (c *Cache) Invalidate(ctx context.Context, key understudy.Key) {
 	}
 	if err := c.pages.Forget(ctx, key); err != nil {
 		c.sources[key.Source].ignoredUntil.Store(c.now().UnixNano())
-		c.log.Error("mirror: what a write changed is still stored; until a restart nothing counts that was stored of the source before",
+		c.log.Error("mirror: answers from before a write could not be removed; until a restart all older answers of the source are ignored",
 			"key", key.String(), "error", err)
 	}
 }

@@ -140,7 +140,7 @@ func TestConfirmationsForOne(t *testing.T) {
 	})
 	b.do("GET /a")
 	b.pass(10 * time.Second)
-	b.want("200 hello cold not stored: it is for one request", "GET /a", "Authorization: Basic eA==")
+	b.want("200 hello cold not stored: it answers only this request", "GET /a", "Authorization: Basic eA==")
 	b.want("200  cold", "HEAD /a", "Authorization: Basic eA==")
 	b.want("200 hello cold", "GET /a")
 	b.want("200 hello warm", "GET /a", "Authorization: Basic eA==")

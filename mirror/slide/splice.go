@@ -61,7 +61,7 @@ func Splice(p *understudy.Page, key string, rows []Row) *understudy.Page {
 	}
 	out.Body = append(out.Body, p.Body[at:]...)
 	sum := sha256.Sum256(out.Body)
-	out.Version, out.NotStored = 0, "it also has rows that have moved into the page before"
+	out.Version, out.NotStored = 0, "it also has rows that moved from the previous page"
 	copy(out.Sum[:], sum[:])
 	return &out
 }

@@ -228,7 +228,7 @@ func ReplaceEOF(err error) error {
 }
 
 // ErrCut is the error for a body that ended before it was complete.
-var ErrCut = errors.New("it was cut")
+var ErrCut = errors.New("it was cut off")
 
 // bounded is a reader that returns the error over if the data has more than left bytes.
 type bounded struct {

@@ -68,7 +68,7 @@ func (c *codings) newDecoder(name string, in io.Reader) (decoder, error) {
 	case "deflate":
 		d.Reader, err = openDeflate(in)
 	default:
-		return d, fmt.Errorf("content encoding %q was not asked for", understudy.Clip(name))
+		return d, fmt.Errorf("content encoding %q was not requested", understudy.Clip(name))
 	}
 	if err != nil {
 		return d, fmt.Errorf("the %sbody: %w", d.coding, ReplaceEOF(err))
@@ -119,7 +119,7 @@ func openDeflate(in io.Reader) (io.Reader, error) {
 	return &strictReader{in: flate.NewReader(b), rest: b}, nil
 }
 
-var errTrailingData = errors.New("something follows it")
+var errTrailingData = errors.New("unexpected data follows it")
 
 // strictReader reads an encoded stream and returns an error if data follows it.
 type strictReader struct{ in, rest io.Reader }

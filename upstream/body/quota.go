@@ -63,7 +63,7 @@ func (s *Quota) reserve(bytes int64) error {
 	ctx := s.Ctx
 	if bytes > s.reservedBytes && !s.fullyRead {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, ParkTime, fmt.Errorf("no room for %d bytes within %v", bytes, ParkTime))
+		ctx, cancel = context.WithTimeoutCause(ctx, ParkTime, fmt.Errorf("not enough free memory for %d bytes within %v", bytes, ParkTime))
 		defer cancel()
 	}
 	if s.Park != nil {

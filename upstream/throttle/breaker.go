@@ -231,7 +231,7 @@ func (g *Breaker) markUnwell(why understudy.Failure, now time.Time) {
 		g.probes.restart(now)
 	}
 	g.condition.unwell, g.condition.since = why, now
-	g.log.Warn("upstream is unwell", "state", why.String(), "why", g.recent.last.Error())
+	g.log.Warn("upstream is failing; requests pause", "state", why.String(), "why", g.recent.last.Error())
 }
 
 // Pause records a fetch that has failed after all its tries. Its key must then wait.

@@ -151,7 +151,7 @@ func (s *slots) limitReason() string {
 	case s.bestLimit() >= s.total:
 		return ""
 	case k.over <= s.bestLimit():
-		return "they were fewer; more go well so far"
+		return "fewer were allowed before, and upstream now handles more"
 	case k.refused:
 		return "upstream refuses more"
 	}

@@ -116,7 +116,7 @@ func (g *Breaker) State(limit string) (state, why string, since, next time.Time)
 	case g.condition.unwell != understudy.FailNone:
 		return "down", describe(g.recent.last), g.condition.since, g.probes.next
 	case held:
-		why = fmt.Sprintf("%v; held until %s", hold.by, hold.until.UTC().Format(time.TimeOnly))
+		why = fmt.Sprintf("%v; requests wait until %s", hold.by, hold.until.UTC().Format(time.TimeOnly))
 		return "limited", why, hold.until.Add(-hold.by.RetryAfter), hold.until
 	}
 	return "ok", "", g.condition.since, time.Time{}

@@ -42,8 +42,8 @@ const MinRetry = time.Second
 
 // ErrQueueFull and ErrPrefetchDropped are errors of Budget.Take.
 var (
-	ErrQueueFull       = errors.New("too many errands wait for this source's budget")
-	ErrPrefetchDropped = errors.New("a prefetch is dropped: the budget is needed elsewhere")
+	ErrQueueFull       = errors.New("too many background requests wait for this source's rate limit")
+	ErrPrefetchDropped = errors.New("a prefetch was dropped, because other requests need the rate limit")
 )
 
 // QueueError means that a request's turn would come, or came, too late for its caller.
@@ -51,7 +51,7 @@ type QueueError struct{ After time.Duration }
 
 // Error returns the message for the caller, with the time to wait before a retry.
 func (e *QueueError) Error() string {
-	return fmt.Sprintf("the queue for this source's budget is too long; try again in %v", e.After.Round(time.Second))
+	return fmt.Sprintf("too many requests wait for this source's rate limit; try again in %v", e.After.Round(time.Second))
 }
 
 // Refusal converts an error of Budget.Take into the failure that the caller receives. It returns nil for other errors.

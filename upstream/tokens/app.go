@@ -66,7 +66,7 @@ func (s *Issuer) signAppToken(key understudy.Secret) (string, error) {
 func ReadKey(key understudy.Secret) (*rsa.PrivateKey, error) {
 	block, _ := pem.Decode([]byte(key.Reveal()))
 	if block == nil {
-		return nil, errors.New("no token: the secret is no private key in PEM")
+		return nil, errors.New("no token: the secret is not a private key in PEM")
 	}
 	if private, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
 		return private, nil
@@ -74,7 +74,7 @@ func ReadKey(key understudy.Secret) (*rsa.PrivateKey, error) {
 	any, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	private, ok := any.(*rsa.PrivateKey)
 	if err != nil || !ok {
-		return nil, errors.New("no token: the secret is no RSA private key")
+		return nil, errors.New("no token: the secret is not an RSA private key")
 	}
 	return private, nil
 }

@@ -34,17 +34,17 @@ func (s *Issuer) refresh(ctx context.Context, first understudy.Secret) (understu
 	}
 	kept, err := s.o.KV.Value(ctx, name)
 	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
-		return fail(fmt.Errorf("no token: what is kept cannot be read: %w", err))
+		return fail(fmt.Errorf("no token: the stored refresh token cannot be read: %w", err))
 	}
 	newest := first.Reveal()
 	if len(kept) > 0 {
 		n := seal.NonceSize()
 		if len(kept) < n {
-			return fail(errors.New("no token: the refresh token that is kept is damaged"))
+			return fail(errors.New("no token: the stored refresh token is damaged"))
 		}
 		text, err := seal.Open(nil, kept[:n], kept[n:], []byte(name))
 		if err != nil {
-			return fail(errors.New("no token: the refresh token that is kept is damaged"))
+			return fail(errors.New("no token: the stored refresh token is damaged"))
 		}
 		newest = string(text)
 	}
@@ -57,7 +57,7 @@ func (s *Issuer) refresh(ctx context.Context, first understudy.Secret) (understu
 		_, _ = rand.Read(nonce) // never returns an error
 		// The token is stored even if the caller has left, because there is no other copy of it.
 		if err := s.o.KV.SetValue(context.WithoutCancel(ctx), name, seal.Seal(nonce, nonce, []byte(a.Refresh), []byte(name))); err != nil {
-			return fail(fmt.Errorf("no token: its refresh token cannot be kept: %w", err))
+			return fail(fmt.Errorf("no token: the new refresh token could not be stored: %w", err))
 		}
 	}
 	return a.token(), a.ends, nil

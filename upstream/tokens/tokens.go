@@ -65,7 +65,7 @@ func New(o Options) (*Issuer, error) {
 	case o.Client == "":
 		return nil, errors.New("client: want the id of the client or the app")
 	case o.Kind == RefreshToken && o.KV == nil:
-		return nil, errors.New("nothing keeps refresh tokens")
+		return nil, errors.New("there is no store for refresh tokens")
 	case o.Kind != ClientCredentials && o.Kind != RefreshToken && o.Kind != AppInstallation:
 		return nil, fmt.Errorf("kind %q: want one of %s", o.Kind, strings.Join(Kinds, ", "))
 	}
@@ -165,7 +165,7 @@ func (s *Issuer) ask(req *http.Request) (a answer, err error) {
 	case status >= 400:
 		return answer{}, &RefusedError{Status: status, Code: codeOf(a.Error)}
 	case bad != nil || len(a.Access)+len(a.Plain) < minToken || strings.ContainsFunc(a.Access+a.Plain, isUnprintable):
-		return answer{}, fmt.Errorf("no token: status %d without one", status)
+		return answer{}, fmt.Errorf("no token: status %d, but the answer has no token", status)
 	}
 	if a.ends = a.At; a.ends.IsZero() {
 		if n, err := a.Seconds.Float64(); err == nil && n > 0 && n < 1e9 {

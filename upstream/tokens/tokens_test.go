@@ -212,10 +212,10 @@ func TestOddAnswers(t *testing.T) {
 		want    string
 		refused bool
 	}{
-		{200, `{}`, "without one", false},
-		{200, `<html>`, "without one", false},
-		{200, `{"access_token":"a b"}`, "without one", false},
-		{200, `{"access_token":"` + strings.Repeat("a", maxAnswer) + `"}`, "without one", false},
+		{200, `{}`, "has no token", false},
+		{200, `<html>`, "has no token", false},
+		{200, `{"access_token":"a b"}`, "has no token", false},
+		{200, `{"access_token":"` + strings.Repeat("a", maxAnswer) + `"}`, "has no token", false},
 		{302, ``, "status 302", false},
 		{429, `{}`, "status 429", false},
 		{503, `{}`, "status 503", false},
@@ -232,10 +232,10 @@ func TestOddAnswers(t *testing.T) {
 			c.answer)
 	}
 	for name, o := range map[string]Options{
-		"url":    {Kind: ClientCredentials, Client: "x", URL: "ftp://x"},
-		"client": {Kind: ClientCredentials, URL: "https://x"},
-		"keeps":  {Kind: RefreshToken, Client: "x", URL: "https://x"},
-		"kind":   {Kind: "magic", Client: "x", URL: "https://x"},
+		"url":      {Kind: ClientCredentials, Client: "x", URL: "ftp://x"},
+		"client":   {Kind: ClientCredentials, URL: "https://x"},
+		"no store": {Kind: RefreshToken, Client: "x", URL: "https://x"},
+		"kind":     {Kind: "magic", Client: "x", URL: "https://x"},
 	} {
 		if _, err := New(o); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)

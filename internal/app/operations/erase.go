@@ -112,7 +112,7 @@ func (h *Eraser) expire(ctx context.Context, r *jobs.Run) error {
 				return err
 			}
 			done++
-			r.SetProgress(done, total, fmt.Sprintf("%d records are too old", listed))
+			r.SetProgress(done, total, fmt.Sprintf("%d records are older than their retention", listed))
 		}
 	}
 	if listed > 0 {

@@ -71,8 +71,8 @@ func (t *Trail) NewRows(p *understudy.Page) *understudy.Page {
 // CountBack counts a step back. It returns an error if the list changes faster than the walk reads it.
 func (t *Trail) CountBack(key understudy.Key) error {
 	if t.backSteps++; t.backSteps > MaxBack {
-		return fmt.Errorf("walk: %s: %d times a page had nothing of the one before it: rows go away faster than the list is read, "+
-			"or pages do not begin at the number asked for", key, MaxBack)
+		return fmt.Errorf("walk: %s: %d times a page had no row of the previous page: rows disappear faster than the list is read, "+
+			"or pages do not begin at the requested position", key, MaxBack)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (r *Eraser) Find(ctx context.Context, source, what string) (Found, error) {
 func (r *Eraser) find(ctx context.Context, source, what string) (Found, error) {
 	number, ok := r.store.Source(source)
 	if !ok {
-		return Found{}, fmt.Errorf("%w: nothing is held of a source %q", understudy.ErrInvalid, source)
+		return Found{}, fmt.Errorf("%w: nothing is stored of a source %q", understudy.ErrInvalid, source)
 	}
 	f := &finding{store: r.store, pool: r.pool, text: what, n: understudy.ParsePhone(what), source: source, known: map[string]bool{},
 		roots: map[string]string{}, numbers: map[string]bool{}}

@@ -54,7 +54,7 @@ type encoder interface {
 // errRightsChanged that the policy for the caller has changed.
 var (
 	errFull          = errors.New("viewer: the export is full")
-	errRightsChanged = errors.New("viewer: what the caller may see has changed")
+	errRightsChanged = errors.New("viewer: the caller's access rights have changed")
 )
 
 // exporter writes one export.
@@ -119,17 +119,17 @@ func exportRows(q *page.Exchange, e *exporter, from recordSupply) error {
 	rest, err := from(ctx, e.take)
 	switch {
 	case err == errFull:
-		rest = fmt.Sprintf("an export has %s rows at most", page.Thousands(int64(q.V.Options.ExportRows)))
+		rest = fmt.Sprintf("an export has at most %s rows; narrow it with filters", page.Thousands(int64(q.V.Options.ExportRows)))
 	case err == errRightsChanged:
-		rest = "what you may see has changed meanwhile; export it again"
+		rest = "your access rights changed during the export; export again"
 	case err != nil && !q.Reply.Started:
 		return err
 	case q.R.Context().Err() != nil:
-		q.V.Options.Logger.InfoContext(ctx, "viewer: the reader of an export has left", "path", q.R.URL.Path, "rows", e.rows)
+		q.V.Options.Logger.InfoContext(ctx, "viewer: client disconnected during an export", "path", q.R.URL.Path, "rows", e.rows)
 		return e.writeAudit("export")
 	case err != nil:
-		q.V.Options.Logger.WarnContext(ctx, "viewer: export broken off", "path", q.R.URL.Path, "rows", e.rows, "error", err)
-		rest = "reading on failed"
+		q.V.Options.Logger.WarnContext(ctx, "viewer: export failed before its end", "path", q.R.URL.Path, "rows", e.rows, "error", err)
+		rest = "the remaining rows could not be read; export again"
 	}
 	e.buf = e.w.end(e.buf, e.rows, rest)
 	if err := e.writeAudit("export"); err != nil {
@@ -303,11 +303,11 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 			return end.problem, nil
 		case next.IsZero() && !q.Rights.CanCount(q.Kind) && end.unprovenEndReason(t, page) != "":
 			// the complete reason could reveal how many records are hidden from the caller
-			return "the list may go on behind its last page here", nil
+			return "the list may continue after the last page stored here", nil
 		case next.IsZero():
 			return end.unprovenEndReason(t, page), nil
 		case next == t.Key:
-			return "upstream's next link leads to its own page", nil
+			return "upstream's link to the next page leads back to the same page", nil
 		}
 		if why := pages.EndlessReason(next.URI, idsOf(page)); why != "" {
 			return "upstream's " + why, nil
@@ -321,19 +321,20 @@ func walkList(ctx context.Context, q *page.Exchange, t *spec.Target, take func(e
 // incompleteReason returns why an export ends before the end of its list. unmade is the error that says why the list
 // cannot be composed from records.
 func incompleteReason(q *page.Exchange, unmade error) string {
-	why := "cannot be made from records"
+	why := "can't be built from stored records"
 	switch {
 	case !q.Clock.AsOf.At.IsZero():
-		return "the next page of the list is not kept as it was then"
+		return "the next page of the list was not stored at that time"
 	// for callers that may not know the number of records, this reason could reveal how many are hidden
 	case errors.Is(unmade, understudy.ErrNotMirrored) && q.Rights.CanCount(q.Kind):
-		why = "is not made from records: " + strings.TrimPrefix(understudy.PlainText(unmade), understudy.ErrNotMirrored.Error()+": ")
+		why = "can't be built from stored records yet: " +
+			strings.TrimPrefix(understudy.PlainText(unmade), understudy.ErrNotMirrored.Error()+": ")
 	}
-	held := "is not held here"
+	held := "is not stored here"
 	if q.Rights.Caller.Grant != nil && q.Rights.Caller.Grant.MaxStale != nil {
-		held += " or is older than you may get"
+		held += " or is older than your credential accepts"
 	}
-	return "the next page of the list " + held + " and upstream is asked for the first one alone; the list " + why
+	return "the next page of the list " + held + " and an export requests only the first page from upstream; the list " + why
 }
 
 func idsOf(p *understudy.Page) iter.Seq[string] {
@@ -375,7 +376,7 @@ func exportFound(q *page.Exchange, name string, search query.SearchRequest, colu
 			}
 			switch {
 			case r.Next == "" && window > 0:
-				rest = "only the newest " + page.Thousands(int64(window)) + " matches can be had in this order"
+				rest = "only the newest " + page.Thousands(int64(window)) + " matches can be exported in this order; sort by time to export all"
 				return rest, nil
 			case r.Next == "" && ofIDs && len(picked) == 0:
 				return "", nil // the search was for ids and has found all of them, so nothing can be missing

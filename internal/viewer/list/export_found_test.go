@@ -127,7 +127,7 @@ func TestExportFound(t *testing.T) {
 	checktest.True(t, slices.Equal(records[0], []string{"duration", "sid"}), "records[0] is %v", records[0])
 	h.Viewer.Visitor.Options.Search = failing{h.Viewer.Visitor.Options.Search}
 	_, body, _ = h.Get("/search.jsonl?q=kind%3Amessages", viewertest.All)
-	if !strings.Contains(body, `{"understudy.incomplete":"reading on failed","understudy.rows":500}`) {
+	if !strings.Contains(body, `{"understudy.incomplete":"the remaining rows could not be read; export again","understudy.rows":500}`) {
 		t.Errorf("ends %q", body[max(0, len(body)-100):])
 	}
 }

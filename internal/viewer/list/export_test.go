@@ -139,8 +139,8 @@ func plain(h *viewertest.Fixture, path string) string {
 // that they are not all; upstream is asked for the first at most.
 func TestExportOfWhatIsHeld(t *testing.T) {
 	h := viewertest.Open(t)
-	const notHeld = "the next page of the list is not held here and upstream is asked for the first one alone; " +
-		"the list is not made from records: nobody has walked it"
+	const notHeld = "the next page of the list is not stored here and an export requests only the first page from upstream; " +
+		"the list can't be built from stored records yet: nobody has walked it"
 	for path, check := range map[string]func(string) bool{
 		"/twilio/calls.csv?PageSize=20": func(b string) bool {
 			return strings.Count(b, "\r\n") == 42 && strings.Contains(b, "\r\n# not complete after 40 rows: "+notHeld)
@@ -181,12 +181,12 @@ func TestExportBrokenOff(t *testing.T) {
 	}
 	h.Mirror.Unlock()
 	_, body, _ := h.Get("/twilio/messages.csv?PageSize=20", viewertest.All)
-	if !strings.HasSuffix(body, ": reading on failed\r\n") || strings.Contains(body, "secret") {
+	if !strings.HasSuffix(body, ": the remaining rows could not be read; export again\r\n") || strings.Contains(body, "secret") {
 		t.Errorf("ends %q", body[max(0, len(body)-100):])
 	}
 	h = viewertest.Open(t, func(o *page.Options) { o.ExportRows = 30 })
 	if _, body, _ := h.Get("/twilio/messages.csv?PageSize=20", viewertest.All); !strings.HasSuffix(body,
-		"# not complete after 30 rows: an export has 30 rows at most\r\n") || strings.Count(body, "\r\n") != 32 {
+		"# not complete after 30 rows: an export has at most 30 rows; narrow it with filters\r\n") || strings.Count(body, "\r\n") != 32 {
 		t.Errorf("ends %q", body[max(0, len(body)-100):])
 	}
 }
@@ -228,7 +228,7 @@ func TestExportOfAListNotComputedYetIsUnavailable(t *testing.T) {
 	}
 }
 
-// TestExportOfACircle (M6): a list whose links go in a circle ends, and says so.
+// TestExportOfACircle (M6): a list whose links form a circle ends, and says so.
 func TestExportOfACircle(t *testing.T) {
 	h := viewertest.Open(t)
 	n := 0
@@ -246,7 +246,7 @@ func TestExportOfACircle(t *testing.T) {
 	status, body, _ := h.Get("/twilio/calls.csv", viewertest.All)
 	checktest.Equal(t, status, 200, "%d after %d pages: status", status, n)
 	checktest.True(t, n <= 30, "%d after %d pages: n is %v, want <= 30", status, n, n)
-	checktest.Contains(t, body, "go in a circle", "%d after %d pages: body", status, n)
+	checktest.Contains(t, body, "form a circle", "%d after %d pages: body", status, n)
 }
 
 // An export ends with its policy, and says so.
@@ -261,7 +261,7 @@ func TestExportEndsWithItsPolicy(t *testing.T) {
 			return over, func() { ended++ }
 		})
 	})
-	const why = "what you may see has changed meanwhile; export it again"
+	const why = "your access rights changed during the export; export again"
 	for form, end := range map[string]string{".csv": "# not complete after 0 rows: " + why + "\r\n", ".json": `"complete":false,"why":"` +
 		why + `"}` + "\n"} {
 		if status, body, _ := h.Get("/twilio/messages"+form+"?understudy.columns=sid", viewertest.All); status != 200 ||

@@ -45,11 +45,11 @@ func TestExportsSayCompleteOfProvenEnds(t *testing.T) {
 		{[]understudy.Query{end(understudy.OpenUnseen, "next was in no answer", 0)}, `"complete":false,"why":"next was in no answer"}`},
 		{[]understudy.Query{nil, end(understudy.OpenUnseen, "next was in no answer", 0)}, `"complete":true}`},
 		{[]understudy.Query{nil, end(understudy.OpenUnseen, "next was in no answer", 170)},
-			`"complete":false,"why":"upstream says that there are 170 rows, and 70 were shown"}`},
-		{[]understudy.Query{end("", "", 51)}, `"complete":false,"why":"upstream says that there are 51 rows, and 50 were shown"}`},
+			`"complete":false,"why":"upstream announced 170 rows and returned 70"}`},
+		{[]understudy.Query{end("", "", 51)}, `"complete":false,"why":"upstream announced 51 rows and returned 50"}`},
 		{[]understudy.Query{end("", "", 70), nil}, `"complete":true}`},
 		{[]understudy.Query{understudy.EndFields(understudy.OpenEnd{}, 0, 3, ""), nil},
-			`"complete":false,"why":"upstream says that there are 3 pages, and 2 were shown"}`},
+			`"complete":false,"why":"upstream announced 3 pages and returned 2"}`},
 	} {
 		pages = c.pages
 		status, body, _ := h.Get("/twilio/calls.json?understudy.columns=sid", viewertest.All)
@@ -76,7 +76,7 @@ func TestAnExportOfRecordsWithoutAnIDOfTheirOwnIsNotComplete(t *testing.T) {
 		return &turned, nil
 	}
 	const again = "/2010-04-01/Accounts/" + viewertest.Account + "/Calls.json?PageSize=20"
-	const left = `"complete":false,"why":"a page has records that have no id by the spec, or cannot be read, and they are left out"}`
+	const left = `"complete":false,"why":"records without an id, or that cannot be read, are left out; check the id field in the spec"}`
 	for name, c := range map[string]struct {
 		change func(p *understudy.Page)
 		want   string
@@ -94,7 +94,7 @@ func TestAnExportOfRecordsWithoutAnIDOfTheirOwnIsNotComplete(t *testing.T) {
 		}, `"complete":true}`},
 		"an id of two records": {func(p *understudy.Page) {
 			p.Rows[1].ID = p.Rows[0].ID
-		}, `"complete":false,"why":"several records of a page have the same id; check which field is the id in the spec"}`},
+		}, `"complete":false,"why":"several records on one page have the same id; check the id field in the spec"}`},
 		"one record twice": {func(p *understudy.Page) {
 			p.Rows[1] = p.Rows[0]
 		}, `"complete":true}`},
@@ -102,7 +102,7 @@ func TestAnExportOfRecordsWithoutAnIDOfTheirOwnIsNotComplete(t *testing.T) {
 			if p.Rows[0].Record, p.Rows[0].Version = 1, 2; p.Key.URI != again {
 				p.Next, p.Rows[0].Version = understudy.Key{Source: p.Key.Source, URI: again}, 1
 			}
-		}, `"why":"a record came twice with different contents: it has changed meanwhile, or its id is that of several records"}`},
+		}, `"why":"one id appeared twice with different contents: the record changed, or several records share the id; export again"}`},
 		"a record of two pages that is the same": {func(p *understudy.Page) {
 			if p.Rows[0].Record, p.Rows[0].Version = 1, 1; p.Key.URI != again {
 				p.Next = understudy.Key{Source: p.Key.Source, URI: again}
@@ -126,11 +126,11 @@ func TestAnExportSaysWhyItsNextPageIsMissing(t *testing.T) {
 		unmade error
 		want   string
 	}{
-		"then": {"?understudy.as_of=2026-05-24T00%3A00%3A00Z&", nil, "the next page of the list is not kept as it was then"},
+		"then": {"?understudy.as_of=2026-05-24T00%3A00%3A00Z&", nil, "the next page of the list was not stored at that time"},
 		"a filter": {"?", fmt.Errorf("mirror: %w: the filter is not of records", understudy.ErrInvalid),
-			"upstream is asked for the first one alone; the list cannot be made from records"},
-		"not walked": {"?", fmt.Errorf("mirror: %w: calls: they were walked too long ago", understudy.ErrNotMirrored),
-			"the list is not made from records: calls: they were walked too long ago"},
+			"requests only the first page from upstream; the list can't be built from stored records"},
+		"not walked": {"?", fmt.Errorf("mirror: %w: calls: the last walk is too long ago", understudy.ErrNotMirrored),
+			"the list can't be built from stored records yet: calls: the last walk is too long ago"},
 	} {
 		onlyHeld(h, 1)
 		held := h.Mirror.Change

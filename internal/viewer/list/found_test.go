@@ -154,7 +154,7 @@ func TestHitsSayWhatThereIs(t *testing.T) {
 		t.Errorf("facts: %v", facts)
 	}
 	if n := strings.Count(page, "there are older ones"); n != 1 {
-		t.Errorf("the note is there %d times", n)
+		t.Errorf("the note appears %d times", n)
 	}
 }
 

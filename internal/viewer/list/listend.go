@@ -22,11 +22,11 @@ type listEnd struct {
 // addPage adds what one page of a list says about the list's end.
 func (e *listEnd) addPage(l *spec.List, p *understudy.Page) {
 	if n, ok := l.CountRows(p); n > len(p.Rows) || !ok && p.NotStored != "" {
-		e.problem = "a page has records that have no id by the spec, or cannot be read, and they are left out"
+		e.problem = "records without an id, or that cannot be read, are left out; check the id field in the spec"
 	} else if e.problem == "" && p.ConflictingID() != "" {
-		e.problem = "several records of a page have the same id; check which field is the id in the spec"
+		e.problem = "several records on one page have the same id; check the id field in the spec"
 	} else if len(e.seen.Add(p)) > 0 && e.problem == "" {
-		e.problem = "a record came twice with different contents: it has changed meanwhile, or its id is that of several records"
+		e.problem = "one id appeared twice with different contents: the record changed, or several records share the id; export again"
 	} else if e.problem == "" {
 		e.problem = p.OpenEnd().Partial
 	}
@@ -48,13 +48,13 @@ func (e *listEnd) unprovenEndReason(t *spec.Target, last *understudy.Page) strin
 	ends := end.Kind == "" || end.Kind == understudy.OpenUnseen
 	switch {
 	case ends && e.total > e.rows:
-		return fmt.Sprintf("upstream says that there are %d rows, and %d were shown", e.total, e.rows)
+		return fmt.Sprintf("upstream announced %d rows and returned %d", e.total, e.rows)
 	case ends && e.pages > e.pagesRead:
-		return fmt.Sprintf("upstream says that there are %d pages, and %d were shown", e.pages, e.pagesRead)
+		return fmt.Sprintf("upstream announced %d pages and returned %d", e.pages, e.pagesRead)
 	case end.Kind == understudy.OpenUnseen && e.hasNext:
 		return ""
 	case end.Kind == "" && len(last.Rows) == 0 && e.rows != e.total && t.IsEndUnstated(last):
-		return "only the page after one without rows shows that the list ends"
+		return "the last page is empty, and upstream does not say that the list ends there"
 	}
 	return end.Why
 }

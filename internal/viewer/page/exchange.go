@@ -85,7 +85,7 @@ func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
 		panic(http.ErrAbortHandler) // the client has closed the connection
 	}
 	if q.Reply.Started { // the connection is aborted, so that the client does not take the response for complete
-		v.Options.Logger.ErrorContext(ctx, "viewer: answer broken off", "path", r.URL.Path, "error", err)
+		v.Options.Logger.ErrorContext(ctx, "viewer: answer interrupted", "path", r.URL.Path, "error", err)
 		panic(http.ErrAbortHandler)
 	}
 	if worse := recoverPanics(func() error { q.Fail(err); return nil }); worse != nil {

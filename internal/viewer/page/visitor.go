@@ -202,7 +202,7 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 			return nil, err
 		}
 		if v.ByName[p.Name] != nil {
-			return nil, fmt.Errorf("viewer: source %s is there twice", p.Name)
+			return nil, fmt.Errorf("viewer: source %s appears twice", p.Name)
 		}
 		v.Planned = append(v.Planned, p)
 		v.ByName[p.Name] = p

@@ -62,7 +62,7 @@ func serveCSV(q *page.Exchange) error {
 		case rows >= q.V.Options.ExportRows:
 			rest = "an export has " + page.Thousands(int64(q.V.Options.ExportRows)) + " rows at most"
 		case under.MustEnd():
-			rest = "what you may see has changed meanwhile; export it again"
+			rest = "your access rights changed during the export; export again"
 		default:
 			if err := send(q, &buf); err != nil {
 				return nil // the client has closed the connection
@@ -71,7 +71,7 @@ func serveCSV(q *page.Exchange) error {
 			if found, err = q.V.Options.Trail.Search(ctx, f); err == nil && ctx.Err() == nil {
 				continue
 			}
-			rest = "reading on failed"
+			rest = "the remaining rows could not be read; export again"
 		}
 		if rest != "" {
 			buf = csvline.Append(buf, []string{"# not complete after " + strconv.Itoa(rows) + " rows: " + rest})

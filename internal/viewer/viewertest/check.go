@@ -72,7 +72,7 @@ func CheckHTML(t *testing.T, where, page string) {
 			checkLinks(t, where, name, attrs)
 			if id := attrs["id"]; id != "" {
 				if ids[id] {
-					t.Errorf("%s: id %s is there twice", where, id)
+					t.Errorf("%s: id %s appears twice", where, id)
 				}
 				ids[id] = true
 			}
