@@ -96,48 +96,50 @@ var imports = map[string]string{
 	"internal/slowapi/table":       "internal/slowapi/fake internal/slowapi/format",
 	"internal/slowapi/world":       "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
 	"internal/store": ". internal/query internal/store/annotations internal/store/catalog internal/store/claims internal/store/codec " +
-		"internal/store/erase internal/store/evict internal/store/fts5 internal/store/history internal/store/index internal/store/jobs " +
-		"internal/store/kv internal/store/names internal/store/order internal/store/pages internal/store/postings " +
+		"internal/store/db internal/store/erase internal/store/evict internal/store/fts5 internal/store/history internal/store/index " +
+		"internal/store/jobs internal/store/kv internal/store/names internal/store/order internal/store/pages internal/store/postings " +
 		"internal/store/records internal/store/seek internal/store/series internal/store/sqlite internal/store/verify request " +
 		"spec",
-	"internal/store/annotations": ". internal/store/catalog internal/store/sqlite",
-	"internal/store/catalog": ". internal/store/postings internal/store/sqlite internal/store/terms internal/store/words kit/jsonspan " +
+	"internal/store/annotations": ". internal/store/catalog internal/store/db",
+	"internal/store/catalog": ". internal/store/postings internal/store/db internal/store/terms internal/store/words kit/jsonspan " +
 		"spec",
-	"internal/store/claims":   ". internal/store/sqlite",
+	"internal/store/claims":   ". internal/store/db",
 	"internal/store/codec":    ".",
-	"internal/store/contents": ". internal/store/sqlite kit/wal request spec",
+	"internal/store/contents": ". internal/store/db kit/wal request spec",
 	"internal/store/erase": ". internal/store/annotations internal/store/codec internal/store/kv internal/store/names " +
-		"internal/store/sqlite kit/jsonspan spec",
-	"internal/store/evict":         "internal/store/codec internal/store/sqlite",
-	"internal/store/fts5":          "internal/store/postings internal/store/sqlite",
+		"internal/store/db kit/jsonspan spec",
+	"internal/store/evict":         "internal/store/codec internal/store/db",
+	"internal/store/fts5":          "internal/store/postings internal/store/db",
 	"internal/store/fts5/fts5test": "internal/store/sqlite",
 	"internal/store/history": ". internal/query internal/store/catalog internal/store/codec internal/store/names internal/store/records " +
-		"internal/store/sqlite",
+		"internal/store/db",
 	"internal/store/index": ". internal/query internal/store/catalog internal/store/codec internal/store/fts5 internal/store/inverted " +
-		"internal/store/order internal/store/postings internal/store/records internal/store/sqlite " +
+		"internal/store/order internal/store/postings internal/store/records internal/store/db " +
 		"internal/store/terms internal/store/words",
 	"internal/store/intents":  "kit/wal request",
-	"internal/store/inverted": "internal/store/postings internal/store/sqlite",
-	"internal/store/jobs":     ". internal/store/sqlite",
-	"internal/store/kv":       ". internal/store/sqlite",
-	"internal/store/names":    "internal/store/sqlite",
-	"internal/store/order":    ". internal/query internal/store/postings internal/store/records internal/store/sqlite spec",
+	"internal/store/inverted": "internal/store/postings internal/store/db",
+	"internal/store/jobs":     ". internal/store/db",
+	"internal/store/kv":       ". internal/store/db",
+	"internal/store/names":    "internal/store/db",
+	"internal/store/order":    ". internal/query internal/store/postings internal/store/records internal/store/db spec",
 	"internal/store/pages": ". internal/store/catalog internal/store/codec internal/store/names internal/store/records " +
-		"internal/store/sqlite spec",
-	"internal/store/postings": "internal/query internal/store/sqlite",
-	"internal/store/records":  ". internal/store/catalog internal/store/codec internal/store/sqlite kit/jsonspan",
+		"internal/store/db spec",
+	"internal/store/postings": "internal/query internal/store/db",
+	"internal/store/records":  ". internal/store/catalog internal/store/codec internal/store/db kit/jsonspan",
 	"internal/store/seek": ". internal/query internal/store/catalog internal/store/codec internal/store/index " +
-		"internal/store/names internal/store/order internal/store/postings internal/store/records internal/store/sqlite internal/store/terms " +
+		"internal/store/names internal/store/order internal/store/postings internal/store/records internal/store/db internal/store/terms " +
 		"internal/store/words spec",
-	"internal/store/series": ". internal/store/sqlite",
-	"internal/store/sqlite": ". kit/retry spec",
+	"internal/store/series":     ". internal/store/db",
+	"internal/store/db":         ". spec",
+	"internal/store/sqlite":     ". internal/store/db internal/store/migrations kit/retry",
+	"internal/store/migrations": "",
 	"internal/store/storetest": ". internal/query internal/sample internal/store internal/store/erase internal/store/verify " +
 		"kit/tokenizer request spec spec/paging spec/spectest",
-	"internal/store/terms": ". internal/query internal/store/inverted internal/store/postings internal/store/sqlite kit/jsonspan spec",
+	"internal/store/terms": ". internal/query internal/store/inverted internal/store/postings internal/store/db kit/jsonspan spec",
 	"internal/store/verify": ". internal/query internal/store/catalog internal/store/codec internal/store/fts5 internal/store/index " +
 		"internal/store/inverted internal/store/order internal/store/pages internal/store/postings " +
-		"internal/store/records internal/store/sqlite internal/store/terms internal/store/words",
-	"internal/store/words": ". internal/query internal/store/fts5 internal/store/postings internal/store/sqlite kit/jsonspan " +
+		"internal/store/records internal/store/db internal/store/terms internal/store/words",
+	"internal/store/words": ". internal/query internal/store/fts5 internal/store/postings internal/store/db kit/jsonspan " +
 		"kit/tokenizer spec",
 	"internal/viewer": "internal/viewer/watches " +
 		". internal/access internal/access/seen internal/query internal/viewer/actions " +

@@ -9,17 +9,17 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 var (
-	insertChanges = &sqlite.Statement{Head: "INSERT INTO change (source, n, count, kind, what, record, version, at, fields) " +
+	insertChanges = &db.Statement{Head: "INSERT INTO change (source, n, count, kind, what, record, version, at, fields) " +
 		"VALUES ", Tuple: "(?, ?, ?, ?, ?, ?, ?, ?, ?)"}
-	selectChanges = &sqlite.Statement{Head: `SELECT c.n, c.count, c.what, c.record, c.version, c.at, k.name, f.names
+	selectChanges = &db.Statement{Head: `SELECT c.n, c.count, c.what, c.record, c.version, c.at, k.name, f.names
 		FROM change c JOIN kind k ON k.number = c.kind LEFT JOIN fields f ON f.number = c.fields
 		WHERE c.source = ?1 AND c.n >= coalesce((SELECT max(n) FROM change WHERE source = ?1 AND n <= ?2), ?2) ORDER BY c.n LIMIT ?3`}
-	selectFields = &sqlite.Statement{Head: "SELECT number FROM fields WHERE names = ?"}
-	insertFields = &sqlite.Statement{Head: "INSERT INTO fields (names) VALUES (?) RETURNING number"}
+	selectFields = &db.Statement{Head: "SELECT number FROM fields WHERE names = ?"}
+	insertFields = &db.Statement{Head: "INSERT INTO fields (names) VALUES (?) RETURNING number"}
 )
 
 // putChanges writes the changes of a save. The new records of a page have consecutive record and version
@@ -51,7 +51,7 @@ func (s *saving) putChanges() error {
 
 // putFieldNames returns the number under which a set of field names is stored. It inserts the set if it is new. The
 // empty set has the number 0.
-func putFieldNames(c *sqlite.Conn, names understudy.Names) (number int64, err error) {
+func putFieldNames(c db.Conn, names understudy.Names) (number int64, err error) {
 	if names == "" {
 		return 0, nil
 	}
@@ -65,19 +65,19 @@ func putFieldNames(c *sqlite.Conn, names understudy.Names) (number int64, err er
 
 // ReadChanges returns the changes of a source with numbers above after, in ascending order. It returns at most
 // limit changes and at most MaxChanges. A source that is not in the store has no changes.
-func (db *DB) ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error) {
-	leave, err := db.pool.Begin()
+func (d *DB) ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error) {
+	leave, err := d.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	number, ok := db.catalog.Source(source)
+	number, ok, err := d.catalog.FindSource(ctx, source)
 	limit = min(limit, MaxChanges)
-	if !ok || limit <= 0 {
-		return nil, sqlite.CheckContext(ctx)
+	if err != nil || !ok || limit <= 0 {
+		return nil, err
 	}
 	var changes []understudy.Change
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = d.pool.Read(ctx, func(c db.Conn) error {
 		err := c.Query(selectChanges, 0, []driver.Value{number, after + 1, int64(limit)}, func(r []driver.Value) error {
 			n, count := r[0].(int64), r[1].(int64)
 			fields, _ := r[7].(string)
@@ -93,7 +93,7 @@ func (db *DB) ReadChanges(ctx context.Context, source string, after int64, limit
 		if err != nil {
 			return err
 		}
-		blocks := db.opener.Open(c)
+		blocks := d.opener.Open(c)
 		for i := range changes {
 			var err error
 			if changes[i].ID, err = blocks.FindID(changes[i].Record, changes[i].Version); err != nil {
@@ -102,47 +102,61 @@ func (db *DB) ReadChanges(ctx context.Context, source string, after int64, limit
 		}
 		return nil
 	})
-	return changes, sqlite.WrapError(false, err, "read changes of %s after %d", source, after)
+	return changes, db.WrapError(false, err, "read changes of %s after %d", source, after)
 }
 
-var selectLastChange = &sqlite.Statement{Head: "SELECT change FROM source WHERE number = ?"}
+var selectLastChange = &db.Statement{Head: "SELECT change FROM source WHERE number = ?"}
 
 // ReadLastChange returns the number of the source's last change, or 0 if the source has none.
-func (db *DB) ReadLastChange(ctx context.Context, source string) (n int64, err error) {
-	leave, err := db.pool.Begin()
+func (d *DB) ReadLastChange(ctx context.Context, source string) (n int64, err error) {
+	leave, err := d.pool.Begin()
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
-	number, ok := db.catalog.Source(source)
-	if !ok {
-		return 0, sqlite.CheckContext(ctx)
+	number, ok, err := d.catalog.FindSource(ctx, source)
+	if err != nil || !ok {
+		return 0, err
 	}
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = d.pool.Read(ctx, func(c db.Conn) error {
 		_, err := c.QueryRow(selectLastChange, []driver.Value{number}, func(r []driver.Value) { n = r[0].(int64) })
 		return err
 	})
-	return n, sqlite.WrapError(false, err, "read the last change of %s", source)
+	return n, db.WrapError(false, err, "read the last change of %s", source)
 }
 
 // ReadEdition returns two numbers that identify the current set of records. change is the number of the source's last
 // change. silent grows whenever records of any source appear or disappear without a change, by retention or a purge. A
 // result computed from records is valid while both numbers stay the same. silent starts anew when the store is opened.
-func (db *DB) ReadEdition(ctx context.Context, source string) (change, silent int64, err error) {
-	silent = db.counts.silent.Load() // read before the change number, so that the next call notices a commit that happens in between
-	change, err = db.ReadLastChange(ctx, source)
+func (d *DB) ReadEdition(ctx context.Context, source string) (change, silent int64, err error) {
+	for range 3 { // the transaction may notice what another process has changed
+		silent = d.counts.silent.Load() // read before the change number, so that the next call notices a commit that happens in between
+		change, err = d.ReadLastChange(ctx, source)
+		if err != nil || silent == d.counts.silent.Load() {
+			break
+		}
+	}
 	return change, silent, err
 }
 
 // Writes returns the number of writes to the store. While the number stays the same, what a caller has read is still
 // current.
-func (db *DB) Writes() int64 { return db.counts.writes.Load() }
+func (d *DB) Writes() int64 { return d.counts.writes.Load() }
 
 // changeSilently makes the silent counter odd. Call it in a transaction that adds or removes a record without a
 // change. settleWrite makes the counter even again.
 func (n *counts) changeSilently() {
+	n.pool.MarkChanged(db.Silent)
 	if n.silent.Load()%2 == 0 {
 		n.silent.Add(1)
+	}
+}
+
+// noteMoves does the same for the epoch. Call it in a transaction that moves records to make room.
+func (n *counts) noteMoves() {
+	n.pool.MarkChanged(db.Moves)
+	if n.epoch.Load()%2 == 0 {
+		n.epoch.Add(1)
 	}
 }
 

@@ -10,18 +10,20 @@ import (
 
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 // erasable adapts the store to erase.Store.
 type erasable struct{ db *DB }
 
-// Source implements erase.Catalog.
-func (e erasable) Source(name string) (number int64, ok bool) { return e.db.catalog.Source(name) }
+// FindSource implements erase.Catalog.
+func (e erasable) FindSource(ctx context.Context, name string) (number int64, ok bool, err error) {
+	return e.db.catalog.FindSource(ctx, name)
+}
 
 // Kind implements erase.Catalog.
 func (e erasable) Kind(source, kind string) (k erase.Kind, ok bool) {
@@ -36,7 +38,7 @@ func eraseKind(k *catalog.Kind) erase.Kind {
 	return erase.Kind{Number: k.Number, Prefix: k.Prefix, Name: k.Name, Spec: k.Spec}
 }
 
-var selectSourceBlocks = &sqlite.Statement{Head: `SELECT b.number, h.kind FROM block b JOIN shape h ON h.number = b.shape
+var selectSourceBlocks = &db.Statement{Head: `SELECT b.number, h.kind FROM block b JOIN shape h ON h.number = b.shape
 	JOIN kind k ON k.number = h.kind
 	WHERE b.number > ? AND k.source = ? ORDER BY b.number LIMIT ?`}
 
@@ -44,20 +46,20 @@ const blocksAtOnce = 64 // the number of blocks read in one read transaction
 
 // VisitBodies implements erase.Rows. It reads at most blocksAtOnce blocks in one read transaction.
 func (e erasable) VisitBodies(ctx context.Context, source int64, each func(k erase.Kind, one *codec.Entry)) error {
-	kinds := map[int64]*catalog.Kind{}
-	for _, k := range e.db.catalog.Kinds() {
-		kinds[k.Number] = k
-	}
 	last, more := int64(-1), true
 	for more {
 		n := 0
-		err := e.db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		err := e.db.pool.Read(ctx, func(c db.Conn) error {
 			type place struct{ block, kind int64 }
 			var places []place
 			err := c.Query(selectSourceBlocks, 0, []driver.Value{last, source, int64(blocksAtOnce)}, func(r []driver.Value) error {
 				places = append(places, place{r[0].(int64), r[1].(int64)})
 				return nil
 			})
+			kinds := map[int64]*catalog.Kind{} // read here, because another process may have saved a new kind
+			for _, k := range e.db.catalog.Kinds() {
+				kinds[k.Number] = k
+			}
 			blocks := e.db.opener.Open(c)
 			for _, p := range places {
 				if err != nil {
@@ -105,12 +107,12 @@ func (e erasable) WatchPages(ctx context.Context, saved func(page int64, version
 }
 
 // DeletePages implements erase.Rows.
-func (e erasable) DeletePages(c *sqlite.Conn, pages []int64) (gone int64, err error) {
+func (e erasable) DeletePages(c db.Conn, pages []int64) (gone int64, err error) {
 	return deletePagesOf(c, pages)
 }
 
 // deletePagesOf deletes pages by their numbers and returns how many of them existed.
-func deletePagesOf(c *sqlite.Conn, pages []int64) (gone int64, err error) {
+func deletePagesOf(c db.Conn, pages []int64) (gone int64, err error) {
 	args := make([]driver.Value, len(pages))
 	for i, n := range pages {
 		args[i] = n
@@ -128,20 +130,20 @@ func (e erasable) SanitizeIndex(ctx context.Context) error {
 }
 
 // Versions implements erase.Rows.
-func (e erasable) Versions(c *sqlite.Conn) erase.Versions {
+func (e erasable) Versions(c db.Conn) erase.Versions {
 	return erasableVersions{db: e.db, c: c, blocks: e.db.opener.Open(c)}
 }
 
 // erasableVersions implements erase.Versions on one connection.
 type erasableVersions struct {
 	db     *DB
-	c      *sqlite.Conn
+	c      db.Conn
 	blocks *records.Blocks
 }
 
 var (
-	selectCurrentOf  = &sqlite.Statement{Head: "SELECT number, state FROM held WHERE number BETWEEN ? AND ? AND version = ?"}
-	updateErasedHeld = &sqlite.Statement{Head: "UPDATE held SET state = state | 8, hash = 0 WHERE number = ?"}
+	selectCurrentOf  = &db.Statement{Head: "SELECT number, state FROM held WHERE number BETWEEN ? AND ? AND version = ?"}
+	updateErasedHeld = &db.Statement{Head: "UPDATE held SET state = state | 8, hash = 0 WHERE number = ?"}
 )
 
 // rowsOf returns the first and the last number that the rows of a record in table held can have.

@@ -6,8 +6,8 @@ import (
 	"context"
 
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/pages"
-	"understudy/internal/store/sqlite"
 )
 
 // evictable adapts the store to evict.Store.
@@ -28,7 +28,7 @@ func (e evictable) VisitShown(ctx context.Context, each func(versions []int64)) 
 }
 
 // Prune implements evict.Store.
-func (e evictable) Prune(c *sqlite.Conn, versions map[int64]uint64) (removed int64, err error) {
+func (e evictable) Prune(c db.Conn, versions map[int64]uint64) (removed int64, err error) {
 	blocks := e.db.opener.Open(c)
 	for number, wanted := range versions {
 		for i := range int64(codec.PerBlock) {
@@ -49,4 +49,4 @@ func (e evictable) Prune(c *sqlite.Conn, versions map[int64]uint64) (removed int
 
 // Evict frees space now if the file is near its limit, after the current work of the evictor has ended. The
 // store also frees space after its saves. Evict is for callers that cannot wait for that.
-func (db *DB) Evict(ctx context.Context) error { return db.Evictor.Evict(ctx) }
+func (d *DB) Evict(ctx context.Context) error { return d.Evictor.Evict(ctx) }

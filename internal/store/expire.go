@@ -12,9 +12,9 @@ import (
 
 	"understudy"
 	"understudy/internal/store/catalog"
+	"understudy/internal/store/db"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 const expireBatch = 512 // the number of records listed for erasing in one transaction
@@ -23,43 +23,47 @@ const expireBatch = 512 // the number of records listed for erasing in one trans
 // old if its clock is, or, without a clock, if it was first seen too long ago. Listed records no longer count and no
 // read finds them. There is no change, because nothing happened upstream. EraseListed deletes them later. Expire
 // returns how many records it listed. It also deletes pages that were stored whole before the kind had a retention.
-func (db *DB) Expire(ctx context.Context, source, kind string) (listed int, err error) {
-	leave, err := db.pool.Begin()
+func (d *DB) Expire(ctx context.Context, source, kind string) (listed int, err error) {
+	leave, err := d.pool.Begin()
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
-	listed, err = db.expire(ctx, source, kind)
-	return listed, sqlite.WrapError(false, err, "look for %s of %s past their retention", kind, source)
+	listed, err = d.expire(ctx, source, kind)
+	return listed, db.WrapError(false, err, "look for %s of %s past their retention", kind, source)
 }
 
 // expire does the work of Expire. It looks at records with a clock before the horizon, then at records without a clock.
-func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err error) {
-	horizon, k := db.o.horizon(source, kind), db.catalog.Kind(source, kind)
-	if horizon == 0 || k == nil {
+func (d *DB) expire(ctx context.Context, source, kind string) (listed int, err error) {
+	horizon := d.o.horizon(source, kind)
+	if horizon == 0 {
 		return 0, nil
 	}
+	k, err := d.catalog.FindKind(ctx, source, kind)
+	if err != nil || k == nil {
+		return 0, err
+	}
 	// Delete the pages that were stored whole before the kind had a retention.
-	err = db.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
-		return deleteWhole(c, db.pages, k.Number, func([]understudy.Row) bool { return true })
+	err = d.pool.ReleaseChange(ctx, func(c db.Conn) error {
+		return deleteWhole(c, d.pages, k.Number, func([]understudy.Row) bool { return true })
 	})
 	if err != nil {
 		return 0, err
 	}
 	list := func(all []eraseTarget) error {
-		if err := db.listAndMark(ctx, source, kind, 0, erase.CauseAged, all); err != nil {
+		if err := d.listAndMark(ctx, source, kind, 0, erase.CauseAged, all); err != nil {
 			return err
 		}
 		listed += len(all)
 		return nil
 	}
 	unclocked := map[int64]string{}
-	for _, s := range shapesOf(db.catalog, k) {
-		old := agedScan{db: db, kind: k, name: kind, shape: s, from: math.MinInt64, to: horizon}
+	for _, s := range shapesOf(d.catalog, k) {
+		old := agedScan{db: d, kind: k, name: kind, shape: s, from: math.MinInt64, to: horizon}
 		if err := old.visitRecords(ctx, list); err != nil {
 			return listed, err
 		}
-		none := agedScan{db: db, kind: k, name: kind, shape: s, from: 0, to: 1, unclocked: true}
+		none := agedScan{db: d, kind: k, name: kind, shape: s, from: 0, to: 1, unclocked: true}
 		err := none.visitRecords(ctx, func(all []eraseTarget) error {
 			for _, one := range all {
 				unclocked[one.record] = one.id
@@ -74,7 +78,7 @@ func (db *DB) expire(ctx context.Context, source, kind string) (listed int, err 
 		return listed, nil
 	}
 	old := map[int64]string{}
-	if err := selectSeenBefore(ctx, db.pool, k, time.Unix(horizon, 0), unclocked, old); err != nil {
+	if err := selectSeenBefore(ctx, d.pool, k, time.Unix(horizon, 0), unclocked, old); err != nil {
 		return listed, err
 	}
 	var all []eraseTarget
@@ -117,7 +121,7 @@ func (a *agedScan) visitRecords(ctx context.Context, do func([]eraseTarget) erro
 	below := records.ClockPosting{Clock: math.MaxInt64, Record: math.MaxInt64}
 	for n := expireBatch; n == expireBatch; {
 		var all []eraseTarget
-		err := a.db.pool.Read(ctx, func(c *sqlite.Conn) error {
+		err := a.db.pool.Read(ctx, func(c db.Conn) error {
 			spots, err := scan.ReadBelow(c, below, expireBatch)
 			if n = len(spots); n > 0 {
 				below = spots[n-1]
@@ -165,7 +169,7 @@ func (s *saving) readNewest(record int64) (id string, clock int64, err error) {
 		version = forgotten
 	}
 	if version == 0 {
-		return "", 0, sqlite.NewDamageError("record %d is not held", record)
+		return "", 0, db.NewDamageError("record %d is not held", record)
 	}
 	if s.blocks == nil {
 		s.blocks = s.db.opener.Open(s.c)
@@ -177,11 +181,11 @@ func (s *saving) readNewest(record int64) (id string, clock int64, err error) {
 	return e.ID, e.Clock, nil
 }
 
-var selectCameChanges = &sqlite.Statement{Head: "SELECT record, count FROM change WHERE source = ? AND kind = ? AND what = 1 AND at < ?"}
+var selectCameChanges = &db.Statement{Head: "SELECT record, count FROM change WHERE source = ? AND kind = ? AND what = 1 AND at < ?"}
 
 // selectSeenBefore copies the records of unclocked that were first seen before a given time to old.
-func selectSeenBefore(ctx context.Context, pool *sqlite.Pool, k *catalog.Kind, before time.Time, unclocked, old map[int64]string) error {
-	return pool.Read(ctx, func(c *sqlite.Conn) error {
+func selectSeenBefore(ctx context.Context, pool *db.Pool, k *catalog.Kind, before time.Time, unclocked, old map[int64]string) error {
+	return pool.Read(ctx, func(c db.Conn) error {
 		return c.Query(selectCameChanges, 0, []driver.Value{k.SourceNumber, k.Number, before.UnixNano()}, func(r []driver.Value) error {
 			for i := range r[1].(int64) {
 				record := r[0].(int64) + i

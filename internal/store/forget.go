@@ -12,31 +12,31 @@ import (
 	"understudy"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/names"
 	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 var (
-	deletePage   = &sqlite.Statement{Head: "DELETE FROM page WHERE number = ? RETURNING 1"}
-	deleteNumber = &sqlite.Statement{Head: "DELETE FROM page WHERE number IN (", Tuple: "?", Tail: ") RETURNING 1"}
+	deletePage   = &db.Statement{Head: "DELETE FROM page WHERE number = ? RETURNING 1"}
+	deleteNumber = &db.Statement{Head: "DELETE FROM page WHERE number IN (", Tuple: "?", Tail: ") RETURNING 1"}
 )
 
 // ForgetPage deletes the page of a key and reports whether the page was stored. The records that it shows are
 // kept. The deletion is durable: the page does not return after a crash of the machine.
-func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error) {
-	leave, err := db.pool.Begin()
+func (d *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error) {
+	leave, err := d.pool.Begin()
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	source, ok := db.catalog.Source(key.Source)
-	if !ok {
-		return false, sqlite.CheckContext(ctx)
+	source, ok, err := d.catalog.FindSource(ctx, key.Source)
+	if err != nil || !ok {
+		return false, err
 	}
-	err = db.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error {
-		row, _, err := db.pages.Find(c, source, key)
+	err = d.pool.ReleaseDurably(ctx, func(c db.Conn) error {
+		row, _, err := d.pages.Find(c, source, key)
 		if err != nil {
 			return err
 		}
@@ -46,25 +46,26 @@ func (db *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, er
 	if errors.Is(err, understudy.ErrNotFound) {
 		return false, nil
 	}
-	return held, sqlite.WrapError(true, err, "forget page %s", key)
+	return held, db.WrapError(true, err, "forget page %s", key)
 }
 
 // ForgetRecord deletes a record's bodies in every shape and the pages that show it. The record's id, its number
 // and a hash of its newest body are kept, so that its next observation is no change. It returns how many pages
 // and bodies it deleted. No save of the kind should be running, because a save that began before may store the
 // record again. The deletion survives a crash of the machine.
-func (db *DB) ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error) {
-	leave, err := db.pool.Begin()
+func (d *DB) ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error) {
+	leave, err := d.pool.Begin()
 	if err != nil {
 		return 0, 0, err
 	}
 	defer leave()
-	f := &forgetting{db: db, kind: db.catalog.Kind(source, kind), id: id}
-	if f.kind == nil {
-		return 0, 0, sqlite.CheckContext(ctx)
+	k, err := d.catalog.FindKind(ctx, source, kind)
+	if err != nil || k == nil {
+		return 0, 0, err
 	}
+	f := &forgetting{db: d, kind: k, id: id}
 	err = f.run(ctx)
-	return f.deleted.pages, f.deleted.versions, sqlite.WrapError(true, err, "forget record %s %s %s", source, kind, id)
+	return f.deleted.pages, f.deleted.versions, db.WrapError(true, err, "forget record %s %s %s", source, kind, id)
 }
 
 // forgetting is the state of one ForgetRecord call.
@@ -104,13 +105,13 @@ func (f *forgetting) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(showing, sqlite.MaxTuples) {
-		if err := f.runTransaction(ctx, func(c *sqlite.Conn) error { return f.deletePages(c, part) }); err != nil {
+	for part := range slices.Chunk(showing, db.MaxTuples) {
+		if err := f.runTransaction(ctx, func(c db.Conn) error { return f.deletePages(c, part) }); err != nil {
 			return err
 		}
 	}
 	for done := false; !done; {
-		err := f.runTransaction(ctx, func(c *sqlite.Conn) (err error) {
+		err := f.runTransaction(ctx, func(c db.Conn) (err error) {
 			if done, err = f.deleteVersions(c); err == nil && done {
 				err = f.deleteNewest(c)
 			}
@@ -129,19 +130,19 @@ func hasID(rows []understudy.Row, id string) bool {
 
 // runTransaction runs work in a durable transaction. It first deletes the pages that were saved meanwhile and
 // show the record.
-func (f *forgetting) runTransaction(ctx context.Context, work func(c *sqlite.Conn) error) error {
+func (f *forgetting) runTransaction(ctx context.Context, work func(c db.Conn) error) error {
 	before := f.deleted
-	err := f.db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+	err := f.db.pool.Release(ctx, func(c db.Conn) (bool, error) {
 		late := f.latePages
 		all := func() error {
-			for part := range slices.Chunk(late, sqlite.MaxTuples) {
+			for part := range slices.Chunk(late, db.MaxTuples) {
 				if err := f.deletePages(c, part); err != nil {
 					return err
 				}
 			}
 			return work(c)
 		}
-		broken, err := c.RunDurably(func() (bool, error) { return c.RunTransaction(ctx, sqlite.BeginWrite, all) })
+		broken, err := c.RunDurably(func() (bool, error) { return c.RunTransaction(ctx, all) })
 		if err == nil {
 			f.latePages = nil
 		}
@@ -153,19 +154,19 @@ func (f *forgetting) runTransaction(ctx context.Context, work func(c *sqlite.Con
 	return err
 }
 
-func (f *forgetting) deletePages(c *sqlite.Conn, numbers []int64) error {
+func (f *forgetting) deletePages(c db.Conn, numbers []int64) error {
 	gone, err := deletePagesOf(c, numbers)
 	f.deleted.pages += int(gone)
 	return err
 }
 
-var selectRecordVersions = &sqlite.Statement{Head: `SELECT version FROM held WHERE number BETWEEN ?1 AND ?2
+var selectRecordVersions = &db.Statement{Head: `SELECT version FROM held WHERE number BETWEEN ?1 AND ?2
 	UNION SELECT coalesce(version, number) FROM past WHERE held BETWEEN ?1 AND ?2 AND tag IS NOT NULL`}
 
 // findVersions looks up the record's number and its versions.
-func (f *forgetting) findVersions(c *sqlite.Conn) (err error) {
+func (f *forgetting) findVersions(c db.Conn) (err error) {
 	f.versions = map[int64]bool{}
-	if f.record, err = names.FindRecord(c, f.kind.Number, sqlite.AppendID(nil, f.kind.Prefix, f.id)); err != nil || f.record == 0 {
+	if f.record, err = names.FindRecord(c, f.kind.Number, db.AppendID(nil, f.kind.Prefix, f.id)); err != nil || f.record == 0 {
 		return err
 	}
 	return c.Query(selectRecordVersions, 0, rowsOf(f.record), func(r []driver.Value) error {
@@ -175,12 +176,12 @@ func (f *forgetting) findVersions(c *sqlite.Conn) (err error) {
 }
 
 var (
-	selectSomeOld = &sqlite.Statement{Head: `SELECT DISTINCT coalesce(p.version, p.number) FROM past p LEFT JOIN held h ON h.number = p.held
+	selectSomeOld = &db.Statement{Head: `SELECT DISTINCT coalesce(p.version, p.number) FROM past p LEFT JOIN held h ON h.number = p.held
 		WHERE p.held BETWEEN ? AND ? AND p.tag IS NOT NULL AND h.version IS NOT coalesce(p.version, p.number) LIMIT ?`}
-	deleteVersion   = &sqlite.Statement{Head: "DELETE FROM past WHERE held BETWEEN ? AND ? AND coalesce(version, number) = ?"}
-	deleteRecord    = &sqlite.Statement{Head: "DELETE FROM past WHERE held BETWEEN ? AND ?"}
-	selectNewest    = &sqlite.Statement{Head: "SELECT version FROM held WHERE number BETWEEN ? AND ? AND state & 8 = 0"}
-	updateForgotten = &sqlite.Statement{Head: "UPDATE held SET state = state | 8, stretch = NULL, since = -1 WHERE number BETWEEN ? AND ?"}
+	deleteVersion   = &db.Statement{Head: "DELETE FROM past WHERE held BETWEEN ? AND ? AND coalesce(version, number) = ?"}
+	deleteRecord    = &db.Statement{Head: "DELETE FROM past WHERE held BETWEEN ? AND ?"}
+	selectNewest    = &db.Statement{Head: "SELECT version FROM held WHERE number BETWEEN ? AND ? AND state & 8 = 0"}
+	updateForgotten = &db.Statement{Head: "UPDATE held SET state = state | 8, stretch = NULL, since = -1 WHERE number BETWEEN ? AND ?"}
 )
 
 // forgetBatch is the number of versions that one transaction erases.
@@ -188,7 +189,7 @@ const forgetBatch = 16
 
 // deleteVersions erases up to forgetBatch versions that are not the newest and that no page shows any more.
 // done reports that no such version is left.
-func (f *forgetting) deleteVersions(c *sqlite.Conn) (done bool, err error) {
+func (f *forgetting) deleteVersions(c db.Conn) (done bool, err error) {
 	var old []int64
 	err = c.Query(selectSomeOld, 0, append(rowsOf(f.record), int64(forgetBatch)), func(r []driver.Value) error {
 		old = append(old, r[0].(int64))
@@ -210,7 +211,7 @@ func (f *forgetting) deleteVersions(c *sqlite.Conn) (done bool, err error) {
 }
 
 // deleteNewest erases the newest versions. Their entries in the blocks keep the id.
-func (f *forgetting) deleteNewest(c *sqlite.Conn) error {
+func (f *forgetting) deleteNewest(c db.Conn) error {
 	var newest []int64
 	err := c.Query(selectNewest, 0, rowsOf(f.record), func(r []driver.Value) error {
 		newest = append(newest, r[0].(int64))

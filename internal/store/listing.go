@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 var (
-	insertErasing = &sqlite.Statement{Head: "INSERT INTO erasing (erasure, source, kind, record, cause, bound, fields, at) " +
+	insertErasing = &db.Statement{Head: "INSERT INTO erasing (erasure, source, kind, record, cause, bound, fields, at) " +
 		"VALUES (?, ?, ?, ?, ?, ?, ?, ?)"}
 )
 

@@ -10,18 +10,18 @@ import (
 
 	"understudy"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/index"
 	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
-var countPresent = &sqlite.Statement{Head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 12 = 0"}
+var countPresent = &db.Statement{Head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 12 = 0"}
 
 // readPlaceKind returns the kind number under which a record has its place. The number is negative if the
 // record is present in no shape.
-func readPlaceKind(c *sqlite.Conn, kind, record int64) (int64, error) {
+func readPlaceKind(c db.Conn, kind, record int64) (int64, error) {
 	present := int64(0)
 	_, err := c.QueryRow(countPresent, rowsOf(record),
 		func(r []driver.Value) { present = r[0].(int64) })
@@ -31,7 +31,7 @@ func readPlaceKind(c *sqlite.Conn, kind, record int64) (int64, error) {
 	return kind, err
 }
 
-var deletePlace = &sqlite.Statement{Head: "DELETE FROM place WHERE kind = ? AND at = ? AND record = ? RETURNING kind"}
+var deletePlace = &db.Statement{Head: "DELETE FROM place WHERE kind = ? AND at = ? AND record = ? RETURNING kind"}
 
 // removePlace deletes the place of a record and returns the kind number that it was stored under, which may be
 // negative.
@@ -42,7 +42,7 @@ func (s *placing) removePlace(record, at int64) (sign int64, err error) {
 			return kind, err
 		}
 	}
-	return 0, sqlite.NewDamageError("record %d does not stand at %d", record, at)
+	return 0, db.NewDamageError("record %d does not stand at %d", record, at)
 }
 
 // addEdit adds an index edit for an observation whose row is r. It adds none if neither the version nor the
@@ -141,10 +141,10 @@ func (s *saving) addRemoval(p *currentState, e *codec.Entry) error {
 	return nil
 }
 
-var negatePlaceKind = &sqlite.Statement{Head: "UPDATE place SET kind = -kind WHERE kind = ? AND at = ?"}
+var negatePlaceKind = &db.Statement{Head: "UPDATE place SET kind = -kind WHERE kind = ? AND at = ?"}
 
 // moveToDeletedPlace moves a record that is no longer present in any shape to the places of deleted records.
-func moveToDeletedPlace(c *sqlite.Conn, kind int64, at order.Position) error {
+func moveToDeletedPlace(c db.Conn, kind int64, at order.Position) error {
 	if at.At == order.Nowhere {
 		return nil
 	}

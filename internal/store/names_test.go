@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy/internal/checktest"
+	"understudy/internal/store/db"
 	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 )
@@ -41,7 +42,7 @@ func (m *namesModel) put() {
 	}
 	undone := errors.New("rolled back")
 	roll := m.rng.IntN(10) == 0
-	err := m.write(func(c *sqlite.Conn) error {
+	err := m.write(func(c db.Conn) error {
 		if err := m.db.scratch.names.Put(c, args, last); err != nil || !roll {
 			return err
 		}
@@ -59,16 +60,16 @@ func (m *namesModel) put() {
 	}
 }
 
-func (m *namesModel) write(work func(c *sqlite.Conn) error) error {
-	return m.db.pool.Write(m.t.Context(), func(c *sqlite.Conn) (bool, error) {
-		return c.RunTransaction(context.Background(), sqlite.BeginWrite, func() error { return work(c) })
+func (m *namesModel) write(work func(c db.Conn) error) error {
+	return m.db.pool.Write(m.t.Context(), func(c db.Conn) (bool, error) {
+		return c.RunTransaction(context.Background(), func() error { return work(c) })
 	})
 }
 
 // check asks for an id that is there, in its own kind and in another.
 func (m *namesModel) check(key string) {
 	kind, id := int64(key[0]-'0'), []byte(key[1:])
-	err := m.write(func(c *sqlite.Conn) error {
+	err := m.write(func(c db.Conn) error {
 		for _, k := range []int64{kind, kind%3 + 1} {
 			n, err := names.FindRecord(c, k, id)
 			if want := m.is[m.key(k, id)]; err != nil || n != want {
@@ -84,8 +85,8 @@ func (m *namesModel) check(key string) {
 
 // count is how many rows a table of names has.
 func (m *namesModel) count(table string) (n int64) {
-	err := m.write(func(c *sqlite.Conn) (err error) {
-		n, err = c.QueryInteger("SELECT count(*) FROM " + table)
+	err := m.write(func(c db.Conn) (err error) {
+		n, err = c.(*sqlite.Conn).QueryInteger("SELECT count(*) FROM " + table)
 		return err
 	})
 	if err != nil {
@@ -130,7 +131,7 @@ func TestNamesMoveOn(t *testing.T) {
 
 // erase marks an id twice: only the first time changes it.
 func (m *namesModel) erase(key string) {
-	err := m.write(func(c *sqlite.Conn) error {
+	err := m.write(func(c db.Conn) error {
 		for _, want := range []bool{true, false} {
 			changed, err := names.MarkErased(c, int64(key[0]-'0'), []byte(key[1:]), nameErased)
 			if err != nil || changed != want {

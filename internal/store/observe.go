@@ -9,10 +9,10 @@ import (
 
 	"understudy"
 	"understudy/internal/store/catalog"
+	"understudy/internal/store/db"
 	"understudy/internal/store/names"
 	"understudy/internal/store/order"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 // observation is one record of the page being saved.
@@ -27,16 +27,16 @@ type observation struct {
 }
 
 var (
-	selectHeld = &sqlite.Statement{Head: "SELECT n.id, n.record, h.version, h.hash, h.seen, h.state, coalesce(h.stretch, " +
+	selectHeld = &db.Statement{Head: "SELECT n.id, n.record, h.version, h.hash, h.seen, h.state, coalesce(h.stretch, " +
 		"h.version), coalesce(h.since, 0), h.place FROM names n LEFT JOIN held h ON h.number = n.record * 64 + ? WHERE n.kind = ? AND n.id IN (",
 		Tuple: "?", Tail: ")"}
-	selectShapesHeld = &sqlite.Statement{Head: "SELECT number, version, hash, seen, state, coalesce(stretch, version), " +
+	selectShapesHeld = &db.Statement{Head: "SELECT number, version, hash, seen, state, coalesce(stretch, version), " +
 		"coalesce(since, 0), place FROM held WHERE number BETWEEN ? AND ?"}
-	insertHeld = &sqlite.Statement{Head: "INSERT INTO held (number, version, hash, seen, state, stretch, since, place) " +
+	insertHeld = &db.Statement{Head: "INSERT INTO held (number, version, hash, seen, state, stretch, since, place) " +
 		"VALUES ", Tuple: "(?, ?, ?, ?, ?, ?, ?, ?)"}
-	updateHeld = &sqlite.Statement{Head: "UPDATE held SET version = ?, hash = ?, seen = ?, state = ?, stretch = ?, since = ? " +
+	updateHeld = &db.Statement{Head: "UPDATE held SET version = ?, hash = ?, seen = ?, state = ?, stretch = ?, since = ? " +
 		"WHERE number = ?"}
-	updateSeen = &sqlite.Statement{Head: "UPDATE held SET seen = ? WHERE number IN (", Tuple: "?", Tail: ")"}
+	updateSeen = &db.Statement{Head: "UPDATE held SET seen = ? WHERE number IN (", Tuple: "?", Tail: ")"}
 )
 
 // observe saves the records of the page.
@@ -56,7 +56,7 @@ func (s *saving) observe() error {
 	if err := s.assignVersions(sights); err != nil {
 		return err
 	}
-	place := &placing{save: s, db: s.db, c: s.c, page: s.p, kind: s.kind, order: order.NewAssigner(s.c, s.kind.Number, &s.db.counts.epoch)}
+	place := &placing{save: s, db: s.db, c: s.c, page: s.p, kind: s.kind, order: order.NewAssigner(s.c, s.kind.Number, s.db.counts.noteMoves)}
 	if err := place.placeRows(sights); err != nil {
 		return err
 	}
@@ -73,8 +73,8 @@ func (s *saving) observe() error {
 func (s *saving) findRecords() ([]observation, error) {
 	x := &s.db.scratch
 	x.groupRows(s.kind.Prefix, s.content.rows)
-	for from := 0; from < len(x.sights); from += sqlite.MaxTuples {
-		part := x.sights[from:min(from+sqlite.MaxTuples, len(x.sights))]
+	for from := 0; from < len(x.sights); from += db.MaxTuples {
+		part := x.sights[from:min(from+db.MaxTuples, len(x.sights))]
 		args := append(x.args[:0], s.shape.Slot, s.kind.Number)
 		for i := range part {
 			args = append(args, part[i].id)
@@ -127,7 +127,7 @@ func (x *scratch) groupRows(prefix string, rows []understudy.Row) {
 	x.ids, x.sights, x.sightOf = x.ids[:0], x.sights[:0], x.sightOf[:0]
 	for i := range rows {
 		start := len(x.ids)
-		x.ids = sqlite.AppendID(x.ids, prefix, rows[i].ID)
+		x.ids = db.AppendID(x.ids, prefix, rows[i].ID)
 		id := x.ids[start:]
 		n, ok := x.byID[string(id)]
 		if !ok {
@@ -228,7 +228,7 @@ func (s *saving) writeObservations(sights []observation) error {
 		return err
 	}
 	for len(touched) > 0 {
-		n := min(sqlite.MaxTuples, len(touched))
+		n := min(db.MaxTuples, len(touched))
 		if err := s.c.Execute(updateSeen, n, append([]driver.Value{s.at}, touched[:n]...)...); err != nil {
 			return err
 		}
@@ -269,7 +269,7 @@ func (s *saving) removeRecord() error {
 	if err != nil {
 		return err
 	}
-	id := sqlite.AppendID(nil, s.kind.Prefix, s.p.ID)
+	id := db.AppendID(nil, s.kind.Prefix, s.p.ID)
 	record, err := names.FindRecord(s.c, s.kind.Number, id)
 	if err != nil || record == 0 {
 		return err
@@ -299,7 +299,7 @@ func (s *saving) removeRecord() error {
 }
 
 var (
-	updateGone = &sqlite.Statement{Head: `UPDATE held SET seen = ?1, state = state | 4,
+	updateGone = &db.Statement{Head: `UPDATE held SET seen = ?1, state = state | 4,
 		stretch = CASE WHEN state & 4 THEN stretch ELSE ?2 END, since = CASE WHEN state & 4 THEN since ELSE ?3 END
 		WHERE number BETWEEN ?4 AND ?5`}
 )

@@ -4,23 +4,16 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
-	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
-
-	"github.com/pressly/goose/v3"
 
 	"understudy/internal/store/annotations"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/claims"
+	"understudy/internal/store/db"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/evict"
 	"understudy/internal/store/history"
@@ -35,17 +28,9 @@ import (
 	"understudy/internal/store/verify"
 )
 
-//go:embed migrations/*.sql
-var migrations embed.FS
-
-// newestMigration is the number of the last file in migrations.
-const newestMigration = 4
-
-// applicationID marks a file as a database of Understudy, in the header of the SQLite file. Its bytes spell "Unst".
-const applicationID = 0x556e7374
-
-// DB is a store in one SQLite file. It is safe for concurrent use: one goroutine writes and a few read, each for much
-// less time than an upstream request takes. Its fields hold what is stored beside pages, records and changes.
+// DB is a store in one SQLite file. It is safe for concurrent use: one goroutine writes and a few read, each
+// for much less time than an upstream request takes. Its fields hold what is stored beside pages, records and
+// changes.
 type DB struct {
 	Jobs        *jobs.Queue
 	KV          *kv.Table
@@ -63,7 +48,7 @@ type DB struct {
 	*seek.Seeker
 
 	o        Options
-	pool     *sqlite.Pool
+	pool     *db.Pool
 	opener   *records.Opener
 	pages    *pages.Loader
 	catalog  *catalog.Catalog
@@ -74,6 +59,7 @@ type DB struct {
 
 // counts are counters by which the writing goroutine informs others.
 type counts struct {
+	pool   *db.Pool
 	epoch  atomic.Int64 // twice the number of writes that moved records to make room; odd while such a write is open
 	writes atomic.Int64 // writes of all sorts, committed or not
 	silent atomic.Int64 // twice the number of writes that added or removed records without a change; odd while such a write is open
@@ -88,91 +74,35 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: open %s: %w", o.Path, err)
 	}
-	if err := makeFile(path); err != nil {
+	if err := sqlite.MakeFile(path); err != nil {
 		return nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
 	}
-	catalog := catalog.New(o.Specs)
-	db := &DB{o: o, catalog: catalog, opener: records.New(catalog, seek.MaxHelpers+1)}
-	db.pool = sqlite.NewPool(path, o.Readers, o.Limit, o.logShare(), db.counts.settleWrite)
-	db.watchers.pool = db.pool
-	db.Index = index.New(db.pool, catalog, db.opener)
-	db.Seeker = seek.New(db.pool, catalog, db.opener, db.Index, &db.counts.epoch, o.Now)
-	db.Records = history.New(db.pool, catalog, db.opener)
-	db.Jobs, db.KV, db.Series = jobs.NewQueue(db.pool), kv.New(db.pool), series.New(db.pool)
-	db.Actions, db.Annotations = claims.New(db.pool), annotations.New(db.pool, catalog)
-	db.Evictor = evict.New(evict.Options{Pool: db.pool, Store: evictable{db}, Now: o.Now, Logger: o.Logger})
-	db.pages = pages.NewLoader(catalog, db.opener)
-	db.Reader = pages.NewReader(db.pool, db.pages, db.Evictor.NoteRead)
-	db.Verifier = verify.New(db.pool, catalog, db.opener, db.pages, db.Index)
-	db.Eraser = erase.New(erase.Options{Pool: db.pool, Store: erasable{db}, Annotations: db.Annotations, Now: o.Now})
-	c, err := db.begin(ctx)
-	if err != nil {
+	d := &DB{o: o}
+	d.pool = db.NewPool(sqlite.NewEngine(path, o.Limit, o.logShare()), o.Readers, d.counts.settleWrite)
+	catalog := catalog.New(d.pool, o.Specs)
+	d.catalog, d.opener = catalog, records.New(catalog, seek.MaxHelpers+1)
+	d.counts.pool, d.watchers.pool = d.pool, d.pool
+	d.Index = index.New(d.pool, catalog, d.opener)
+	d.Seeker = seek.New(d.pool, catalog, d.opener, d.Index, &d.counts.epoch, o.Now)
+	d.Records = history.New(d.pool, catalog, d.opener)
+	d.Jobs, d.KV, d.Series = jobs.NewQueue(d.pool), kv.New(d.pool), series.New(d.pool)
+	d.Actions, d.Annotations = claims.New(d.pool), annotations.New(d.pool, catalog)
+	d.Evictor = evict.New(evict.Options{Pool: d.pool, Store: evictable{d}, Now: o.Now, Logger: o.Logger})
+	d.pages = pages.NewLoader(catalog, d.opener)
+	d.Reader = pages.NewReader(d.pool, d.pages, d.Evictor.NoteRead)
+	d.Verifier = verify.New(d.pool, catalog, d.opener, d.pages, d.Index)
+	d.Eraser = erase.New(erase.Options{Pool: d.pool, Store: erasable{d}, Annotations: d.Annotations, Now: o.Now})
+	if err := d.begin(ctx); err != nil {
+		_ = d.Close()
 		return nil, openError(path, err)
 	}
-	if err := db.pool.Start(ctx, c); err != nil {
-		_ = db.Close()
-		return nil, openError(path, err)
-	}
-	db.Evictor.Start(ctx)
-	db.Index.ScheduleFlush()
-	return db, nil
-}
-
-// makeFile creates the folder, and an empty file that only this user may read. It does not open an existing
-// file, because closing it would release SQLite's locks.
-func makeFile(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return stripPath(err)
-	}
-	if info, err := os.Stat(path); err == nil {
-		if !info.Mode().IsRegular() {
-			return errors.New("it is not a file")
-		}
-		return restrictAccess(path)
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return stripPath(err)
-	}
-	return f.Close()
-}
-
-// restrictAccess removes the access of other users from an existing database and from the files that SQLite keeps
-// beside it. SQLite gives such files the mode of the database. It returns an error if the modes cannot be changed.
-func restrictAccess(path string) error {
-	if runtime.GOOS == "windows" {
-		return nil // Windows has no file modes like those of Unix
-	}
-	for _, name := range []string{path, path + "-wal", path + "-shm"} {
-		info, err := os.Stat(name)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().Perm()&0o077 == 0 {
-			continue
-		}
-		if err == nil {
-			err = os.Chmod(name, info.Mode().Perm()&0o700)
-		}
-		if err != nil {
-			return fmt.Errorf("others may open %s, and its mode cannot be changed: %w", filepath.Base(name), err)
-		}
-	}
-	return nil
-}
-
-// stripPath removes the path from a file system error, because the message that contains the error already names the
-// path.
-func stripPath(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return fmt.Errorf("cannot write there: %w", pe.Err)
-	}
-	return err
+	d.Evictor.Start(ctx)
+	d.Index.ScheduleFlush()
+	return d, nil
 }
 
 func openError(path string, err error) error {
-	if _, code := sqlite.ReasonOf(err); code == 0 {
+	if db.ClassOf(err) == db.NoClass {
 		return fmt.Errorf("store: open %s: %w", path, err)
 	}
 	return StartError(path, err)
@@ -181,15 +111,15 @@ func openError(path string, err error) error {
 // StartError describes an error of the database at path in one sentence: what is wrong with the file and what to do.
 // It returns any other error unchanged.
 func StartError(path string, err error) error {
-	reason, code := sqlite.ReasonOf(err)
+	reason, class := db.ReasonOf(err), db.ClassOf(err)
 	switch {
-	case code == 0, errors.As(err, new(*startError)):
+	case class == db.NoClass, errors.As(err, new(*startError)):
 		return err
-	case code == sqlite.CodeNotADB:
+	case class == db.Foreign:
 		reason = "this is not a database; it was left as it is, move it away or use another --data folder"
-	case code == sqlite.CodeCorrupt:
+	case class == db.Damaged:
 		reason = "the database is damaged; it was left as it is, restore a copy or move it away"
-	case code == sqlite.CodeError:
+	case class == db.Schema:
 		reason = "the database has not the tables that it should have: it is damaged, or was changed by another program; restore a copy " +
 			"or move it away (" + joinLines(err) + ")"
 	default:
@@ -212,119 +142,60 @@ func (e *startError) Error() string { return e.text }
 // Unwrap returns the error of SQLite.
 func (e *startError) Unwrap() error { return e.err }
 
-// begin opens the writing connection, checks and migrates the file, and reads what is kept in memory.
-func (db *DB) begin(ctx context.Context) (*sqlite.Conn, error) {
-	c, err := db.pool.DialWriter(ctx)
+// begin opens the connections, prepares the database, and reads what is kept in memory.
+func (d *DB) begin(ctx context.Context) error {
+	c, err := d.pool.Engine.Dial(ctx, true)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	err = prepareFile(ctx, db.pool, c)
-	if err == nil {
-		err = db.catalog.Load(c)
-	}
-	if err == nil {
-		err = db.opener.FillClocks(ctx, c)
-	}
-	if err == nil {
-		err = db.Index.Load(ctx, c)
-	}
-	if err == nil {
-		err = db.Annotations.Load(c)
-	}
-	if err == nil {
-		err = db.counts.loadErased(c)
-	}
-	if err != nil {
+	if err := d.pool.Engine.Prepare(ctx, c); err != nil {
 		_ = c.Close()
-		return nil, err
+		return err
 	}
-	return c, nil
+	d.rememberTopics()
+	return d.pool.Start(ctx, c, func() error {
+		err := d.catalog.Load(c)
+		if err == nil {
+			err = d.opener.FillClocks(ctx, c)
+		}
+		if err == nil {
+			err = d.Index.Load(ctx, c)
+		}
+		if err == nil {
+			err = d.Annotations.Load(c)
+		}
+		if err == nil {
+			err = d.counts.loadErased(c)
+		}
+		return err
+	})
 }
 
-// prepareFile checks that the file is empty or was created by Understudy, and migrates it if its schema is not the
-// newest.
-func prepareFile(ctx context.Context, pool *sqlite.Pool, c *sqlite.Conn) error {
-	tables, err := c.QueryInteger("SELECT count(*) FROM sqlite_schema")
-	if err != nil {
-		return err
-	}
-	id, err := c.QueryInteger("PRAGMA application_id")
-	if err != nil {
-		return err
-	}
-	has := int64(0)
-	switch {
-	case id == applicationID && tables > 0:
-		if has, err = c.QueryInteger("SELECT coalesce(max(version_id), 0) FROM goose_db_version"); err != nil {
+// rememberTopics says how to read again what another process has changed.
+func (d *DB) rememberTopics() {
+	d.pool.SetLoader(db.Catalog, func(_ context.Context, c db.Conn) error {
+		if err := d.catalog.Load(c); err != nil {
 			return err
 		}
-	case id == applicationID: // an earlier start was interrupted while it created the file
-	case tables > 0 || id != 0:
-		return errors.New("this is a database of another program; it was left as it is, use another --data folder")
-	}
-	switch {
-	case has > newestMigration:
-		return fmt.Errorf("the database was made by a newer Understudy (its schema is number %d, this program knows %d); it was left "+
-			"as it is, use the newer program or another --data folder", has, newestMigration)
-	case has == newestMigration:
-		return nil
-	}
-	for _, pragma := range []string{"journal_mode = WAL", fmt.Sprintf("application_id = %d", applicationID)} {
-		if err := c.QueryOnce("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
-			return err
-		}
-	}
-	return migrate(ctx, pool)
-}
-
-// migrate runs the missing migrations, each in a transaction. SQLite runs a whole file: goose's own reader of SQL takes
-// a buffer of 4 MiB for each line of it.
-func migrate(ctx context.Context, pool *sqlite.Pool) error {
-	files, err := migrations.ReadDir("migrations")
-	if err != nil {
-		return err
-	}
-	steps := make([]*goose.Migration, len(files))
-	for i, file := range files {
-		number, err := goose.NumericComponent(file.Name())
-		if err != nil {
-			return err
-		}
-		text, err := migrations.ReadFile("migrations/" + file.Name())
-		if err != nil {
-			return err
-		}
-		steps[i] = goose.NewGoMigration(number, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, string(text))
-			return err
-		}}, nil)
-	}
-	file, err := pool.OpenSQL()
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	provider, err := goose.NewProvider(goose.DialectSQLite3, file, nil, goose.WithDisableGlobalRegistry(true),
-		goose.WithLogger(goose.NopLogger()), goose.WithGoMigrations(steps...))
-	if err != nil {
-		return err
-	}
-	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrate: %w", err)
-	}
-	return nil
+		return d.Index.Reload(c)
+	})
+	d.pool.SetLoader(db.Annotations, func(_ context.Context, c db.Conn) error { return d.Annotations.Load(c) })
+	d.pool.SetLoader(db.Indexes, func(_ context.Context, c db.Conn) error { return d.Index.Reload(c) })
+	d.pool.SetLoader(db.Moves, func(context.Context, db.Conn) error { d.counts.epoch.Add(2); return nil })
+	d.pool.SetLoader(db.Silent, func(context.Context, db.Conn) error { d.counts.silent.Add(2); return nil })
+	d.pool.SetLoader(db.Erasures, func(_ context.Context, c db.Conn) error { return d.counts.loadErased(c) })
 }
 
 // Close waits for running calls and closes the file. Calls after Close return ErrClosed. Close may be called twice.
-func (db *DB) Close() error {
-	if db.pool.RefuseCalls() {
+func (d *DB) Close() error {
+	if d.pool.RefuseCalls() {
 		return nil
 	}
-	db.Evictor.Stop()
-	db.pool.Active.Wait()
-	db.Evictor.Wait()
-	db.Evictor.SaveReads()
-	if err := db.pool.Close(); err != nil {
+	d.Evictor.Stop()
+	d.pool.WaitForCalls()
+	d.Evictor.Wait()
+	d.Evictor.SaveReads()
+	if err := d.pool.Close(); err != nil {
 		return fmt.Errorf("store: close: %w", err)
 	}
 	return nil

@@ -8,13 +8,13 @@ import (
 
 	"understudy"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 var (
-	insertPast = &sqlite.Statement{Head: "INSERT OR IGNORE INTO past (held, number, version, since, tag) VALUES ", Tuple: "(?, ?, ?, ?, ?)"}
-	selectTag  = &sqlite.Statement{Head: `SELECT coalesce(version, number) FROM (SELECT number, version, tag FROM past
+	insertPast = &db.Statement{Head: "INSERT OR IGNORE INTO past (held, number, version, since, tag) VALUES ", Tuple: "(?, ?, ?, ?, ?)"}
+	selectTag  = &db.Statement{Head: `SELECT coalesce(version, number) FROM (SELECT number, version, tag FROM past
 		WHERE held = ? ORDER BY number DESC LIMIT 256)
 		WHERE tag = ? ORDER BY number DESC`}
 )
@@ -55,7 +55,7 @@ func (s *saving) findEarlierVersion(g *observation, i int) (version int64, err e
 	for _, v := range same {
 		e, err := s.blocks.ReadEntry(v)
 		switch {
-		case err != nil && !sqlite.IsDamaged(err):
+		case err != nil && !db.IsDamaged(err):
 			return 0, err
 		case err == nil && bytes.Equal(e.Body, body):
 			return v, nil
@@ -111,7 +111,7 @@ func (s *saving) readReplaced(version int64) (*codec.Entry, error) {
 	if err == nil && !e.IsPruned() {
 		return e, nil
 	}
-	if sqlite.IsDamaged(err) {
+	if db.IsDamaged(err) {
 		err = nil // a damaged old version must not stop this save
 	}
 	return nil, err

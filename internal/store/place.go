@@ -11,19 +11,19 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/store/catalog"
+	"understudy/internal/store/db"
 	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
-var updatePlace = &sqlite.Statement{Head: "UPDATE held SET place = ? WHERE number BETWEEN ? AND ?"}
+var updatePlace = &db.Statement{Head: "UPDATE held SET place = ? WHERE number BETWEEN ? AND ?"}
 
 // placing assigns the records of a page their positions in the list.
 type placing struct {
 	save  *saving
 	db    *DB
-	c     *sqlite.Conn
+	c     db.Conn
 	page  *understudy.Page
 	kind  *catalog.Kind
 	order *order.Assigner
@@ -135,7 +135,7 @@ func (s *placing) buildPage(rows []*order.Assignment) (*order.Page, error) {
 
 // findPlace returns the place of a record that is not in the page, or nil if it has none.
 func (s *placing) findPlace(id string) (*order.Assignment, error) {
-	stored := sqlite.AppendID(nil, s.kind.Prefix, id)
+	stored := db.AppendID(nil, s.kind.Prefix, id)
 	if _, here := s.db.scratch.byID[string(stored)]; here {
 		return nil, nil
 	}
@@ -161,26 +161,29 @@ func (s *placing) findNextRow() (*order.Assignment, error) {
 
 // FindPlace returns the position of a record, also of a deleted or erased record. It returns ErrNotFound for a
 // record that was never seen.
-func (db *DB) FindPlace(ctx context.Context, source, kind, id string) (query.OrderKey, error) {
-	leave, err := db.pool.Begin()
+func (d *DB) FindPlace(ctx context.Context, source, kind, id string) (query.OrderKey, error) {
+	leave, err := d.pool.Begin()
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
-	k := db.catalog.Kind(source, kind)
-	if k == nil {
-		return 0, sqlite.WrapError(false, understudy.ErrNotFound, "place of %s %s %s", source, kind, id)
+	k, err := d.catalog.FindKind(ctx, source, kind)
+	if err == nil && k == nil {
+		err = understudy.ErrNotFound
+	}
+	if err != nil {
+		return 0, db.WrapError(false, err, "place of %s %s %s", source, kind, id)
 	}
 	var at order.Position
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) (err error) {
-		at, err = order.FindPosition(c, k.Number, sqlite.AppendID(nil, k.Prefix, id))
+	err = d.pool.Read(ctx, func(c db.Conn) (err error) {
+		at, err = order.FindPosition(c, k.Number, db.AppendID(nil, k.Prefix, id))
 		return err
 	})
 	if err == nil && at.At == order.Nowhere {
 		err = understudy.ErrNotFound
 	}
 	if err != nil {
-		return 0, sqlite.WrapError(false, err, "place of %s %s %s", source, kind, id)
+		return 0, db.WrapError(false, err, "place of %s %s %s", source, kind, id)
 	}
 	return order.KeyOf(at.At, k.Number), nil
 }

@@ -9,12 +9,11 @@ import (
 	"slices"
 
 	"understudy"
-	"understudy/internal/store/catalog"
+	"understudy/internal/store/db"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/names"
 	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 // Reasons why the mirror sends a page to the client without storing it. A header of the response states the reason.
@@ -31,7 +30,7 @@ const (
 
 // Horizon returns the clock, in Unix seconds, before which records of a kind are not kept. It is the current
 // time less the kind's retention, or 0 if the kind has none. A walk can stop there.
-func (db *DB) Horizon(source, kind string) int64 { return db.o.horizon(source, kind) }
+func (d *DB) Horizon(source, kind string) int64 { return d.o.horizon(source, kind) }
 
 func (o *Options) horizon(source, kind string) int64 {
 	keep := o.Retention[source][kind]
@@ -47,7 +46,7 @@ func isTooOld(clock, horizon int64, erased int64) bool {
 	return horizon != 0 && (clock != 0 && clock < horizon || clock == 0 && erased == nameAged)
 }
 
-var selectErased = &sqlite.Statement{Head: "SELECT id, erased FROM names WHERE kind = ? AND erased > 0 AND id IN (", Tuple: "?", Tail: ")"}
+var selectErased = &db.Statement{Head: "SELECT id, erased FROM names WHERE kind = ? AND erased > 0 AND id IN (", Tuple: "?", Tail: ")"}
 
 // refuseRecords removes from the save the records that must not be stored. If there are any, the page itself is
 // not stored. Its other records are.
@@ -70,7 +69,7 @@ func (s *saving) refuseRecords() error {
 	for i, r := range s.content.rows {
 		mark := int64(0)
 		if len(marks) > 0 {
-			mark = marks[string(sqlite.AppendID(nil, s.kind.Prefix, r.ID))]
+			mark = marks[string(db.AppendID(nil, s.kind.Prefix, r.ID))]
 		}
 		switch {
 		case mark == nameErased:
@@ -99,10 +98,10 @@ func (s *saving) refuseWhole() {
 // wholePage is added to the column list of a page that is stored whole.
 const wholePage = 2
 
-var selectWhole = &sqlite.Statement{Head: "SELECT number, size, body FROM page WHERE kind = ? AND list > 1"}
+var selectWhole = &db.Statement{Head: "SELECT number, size, body FROM page WHERE kind = ? AND list > 1"}
 
 // deleteWhole deletes the pages of a kind that are stored whole and for whose rows mayNot returns true.
-func deleteWhole(c *sqlite.Conn, loader *pages.Loader, kind int64, mayNot func([]understudy.Row) bool) error {
+func deleteWhole(c db.Conn, loader *pages.Loader, kind int64, mayNot func([]understudy.Row) bool) error {
 	var gone []int64
 	err := c.Query(selectWhole, 0, []driver.Value{kind}, func(r []driver.Value) error {
 		sk, err := loader.UnpackSkeleton(r[2].([]byte), r[1].(int64))
@@ -114,7 +113,7 @@ func deleteWhole(c *sqlite.Conn, loader *pages.Loader, kind int64, mayNot func([
 		}
 		return nil
 	})
-	for part := range slices.Chunk(gone, sqlite.MaxTuples) {
+	for part := range slices.Chunk(gone, db.MaxTuples) {
 		if err == nil {
 			_, err = deletePagesOf(c, part)
 		}
@@ -125,11 +124,11 @@ func deleteWhole(c *sqlite.Conn, loader *pages.Loader, kind int64, mayNot func([
 // readMarks returns the marks of those records of the save that were erased, by stored id.
 func (s *saving) readMarks() (map[string]int64, error) {
 	marks := map[string]int64{}
-	for from := 0; from < len(s.content.rows); from += sqlite.MaxTuples {
-		part := s.content.rows[from:min(from+sqlite.MaxTuples, len(s.content.rows))]
+	for from := 0; from < len(s.content.rows); from += db.MaxTuples {
+		part := s.content.rows[from:min(from+db.MaxTuples, len(s.content.rows))]
 		args := []driver.Value{s.kind.Number}
 		for i := range part {
-			args = append(args, sqlite.AppendID(nil, s.kind.Prefix, part[i].ID))
+			args = append(args, db.AppendID(nil, s.kind.Prefix, part[i].ID))
 		}
 		err := s.c.Query(selectErased, len(part), args, func(r []driver.Value) error {
 			marks[string(r[0].([]byte))] = r[1].(int64)
@@ -145,15 +144,15 @@ func (s *saving) readMarks() (map[string]int64, error) {
 // canStorePage reports whether the page itself may be stored.
 func (s *saving) canStorePage() bool { return s.content.refused == "" && canStorePage(s.p) }
 
-var selectErasedCount = &sqlite.Statement{Head: "SELECT erased FROM counter"}
+var selectErasedCount = &db.Statement{Head: "SELECT erased FROM counter"}
 
 // loadErased reads how many records were erased, so that a save need not look for marks if there are none.
-func (n *counts) loadErased(c *sqlite.Conn) error {
+func (n *counts) loadErased(c db.Conn) error {
 	_, err := c.QueryRow(selectErasedCount, nil, func(r []driver.Value) { n.erased.Store(r[0].(int64)) })
 	return err
 }
 
-var updateErased = &sqlite.Statement{Head: "UPDATE counter SET erased = erased + ?"}
+var updateErased = &db.Statement{Head: "UPDATE counter SET erased = erased + ?"}
 
 // marking is a transaction that marks records for erasing.
 type marking struct {
@@ -167,17 +166,17 @@ type marking struct {
 const markBatch = 256
 
 var (
-	selectUnmarked = &sqlite.Statement{Head: "SELECT g.number, g.record, k.name, s.name FROM erasing g " +
+	selectUnmarked = &db.Statement{Head: "SELECT g.number, g.record, k.name, s.name FROM erasing g " +
 		"JOIN kind k ON k.number = g.kind JOIN source s ON s.number = g.source WHERE g.state = 2 AND g.erasure = ? ORDER BY g.number LIMIT ?"}
-	updateMarked = &sqlite.Statement{Head: "UPDATE erasing SET state = 0 WHERE number = ?"}
+	updateMarked = &db.Statement{Head: "UPDATE erasing SET state = 0 WHERE number = ?"}
 )
 
 // Mark implements erase.Index.
 func (e erasable) Mark(ctx context.Context, erasure int64) error {
 	for n := markBatch; n == markBatch; {
-		err := e.db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+		err := e.db.pool.Release(ctx, func(c db.Conn) (bool, error) {
 			var marked int64
-			broken, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() (err error) {
+			broken, err := c.RunTransaction(ctx, func() (err error) {
 				n, marked, err = e.markSome(c, erasure)
 				return err
 			})
@@ -194,7 +193,7 @@ func (e erasable) Mark(ctx context.Context, erasure int64) error {
 }
 
 // markSome marks up to markBatch records. It returns how many it handled, and how many of them had no mark before.
-func (e erasable) markSome(c *sqlite.Conn, erasure int64) (n int, marked int64, err error) {
+func (e erasable) markSome(c db.Conn, erasure int64) (n int, marked int64, err error) {
 	type row struct {
 		number, record int64
 		kind, source   string
@@ -240,9 +239,9 @@ func (e erasable) markSome(c *sqlite.Conn, erasure int64) (n int, marked int64, 
 
 // newMarking begins to mark records of a kind. The caller has the writing connection, is in a transaction and
 // ends with finish.
-func newMarking(db *DB, c *sqlite.Conn, source string, kind string, erasure int64, cause erase.Cause) (*marking, error) {
+func newMarking(d *DB, c db.Conn, source string, kind string, erasure int64, cause erase.Cause) (*marking, error) {
 	p := &understudy.Page{Key: understudy.Key{Source: source}, Kind: kind}
-	s := &saving{db: db, c: c, p: p, at: db.o.Now().UnixNano(), kind: db.catalog.Kind(source, kind)}
+	s := &saving{db: d, c: c, p: p, at: d.o.Now().UnixNano(), kind: d.catalog.Kind(source, kind)}
 	return &marking{save: s, erasure: erasure, cause: cause}, s.readCounters()
 }
 
@@ -254,7 +253,7 @@ func (m *marking) markRecord(id string, record int64) error {
 	if m.cause == erase.CauseAged {
 		mark = nameAged
 	}
-	changed, err := names.MarkErased(s.c, s.kind.Number, sqlite.AppendID(nil, s.kind.Prefix, id), mark)
+	changed, err := names.MarkErased(s.c, s.kind.Number, db.AppendID(nil, s.kind.Prefix, id), mark)
 	if err != nil {
 		return err
 	}
@@ -297,6 +296,7 @@ func (m *marking) finish() error {
 	if err := s.putChanges(); err != nil {
 		return err
 	}
+	s.db.pool.MarkChanged(db.Erasures)
 	if err := s.c.Execute(updateErased, 0, m.marked); err != nil {
 		return err
 	}
@@ -304,11 +304,11 @@ func (m *marking) finish() error {
 }
 
 // listAndMark lists and marks records of one kind in one transaction.
-func (db *DB) listAndMark(ctx context.Context, source, kind string, erasure int64, cause erase.Cause, all []eraseTarget) error {
-	return db.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+func (d *DB) listAndMark(ctx context.Context, source, kind string, erasure int64, cause erase.Cause, all []eraseTarget) error {
+	return d.pool.Release(ctx, func(c db.Conn) (bool, error) {
 		var marked int64
-		broken, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
-			m, err := newMarking(db, c, source, kind, erasure, cause)
+		broken, err := c.RunTransaction(ctx, func() error {
+			m, err := newMarking(d, c, source, kind, erasure, cause)
 			if err != nil {
 				return err
 			}
@@ -326,7 +326,7 @@ func (db *DB) listAndMark(ctx context.Context, source, kind string, erasure int6
 			return m.finish()
 		})
 		if err == nil {
-			db.counts.erased.Add(marked)
+			d.counts.erased.Add(marked)
 		}
 		return broken, err
 	})
@@ -339,31 +339,28 @@ type eraseTarget struct {
 }
 
 // IsErased reports whether a record must not be stored again. An empty kind means a record with that id of any kind.
-func (db *DB) IsErased(ctx context.Context, source, kind, id string) (erased bool, err error) {
-	if db.counts.erased.Load() == 0 {
-		return false, nil
-	}
-	leave, err := db.pool.Begin()
+func (d *DB) IsErased(ctx context.Context, source, kind, id string) (erased bool, err error) {
+	leave, err := d.pool.Begin()
 	if err != nil {
 		return false, err
 	}
 	defer leave()
-	var kinds []*catalog.Kind
-	for _, k := range db.catalog.Kinds() {
-		if k.Source == source && (kind == "" || kind == k.Name) {
-			kinds = append(kinds, k)
+	err = d.pool.Read(ctx, func(c db.Conn) error {
+		if d.counts.erased.Load() == 0 {
+			return nil
 		}
-	}
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		for _, k := range kinds {
-			found, err := c.QueryRow(selectErasedOne, []driver.Value{k.Number, sqlite.AppendID(nil, k.Prefix, id)}, func([]driver.Value) {})
+		for _, k := range d.catalog.Kinds() {
+			if k.Source != source || kind != "" && kind != k.Name {
+				continue
+			}
+			found, err := c.QueryRow(selectErasedOne, []driver.Value{k.Number, db.AppendID(nil, k.Prefix, id)}, func([]driver.Value) {})
 			if erased = erased || found; err != nil || erased {
 				return err
 			}
 		}
 		return nil
 	})
-	return erased, sqlite.WrapError(false, err, "record %s %s %s", source, kind, id)
+	return erased, db.WrapError(false, err, "record %s %s %s", source, kind, id)
 }
 
-var selectErasedOne = &sqlite.Statement{Head: "SELECT 1 FROM names WHERE kind = ? AND id = ? AND erased > 0"}
+var selectErasedOne = &db.Statement{Head: "SELECT 1 FROM names WHERE kind = ? AND id = ? AND erased > 0"}

@@ -10,9 +10,9 @@ import (
 
 	"understudy"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 	"understudy/request"
 )
 
@@ -34,27 +34,27 @@ import (
 // a method Short, it gives the reason in a word or two. An ErrNotStored that also wraps
 // context.DeadlineExceeded means that this page took more than Options.SaveTime. In all these cases the caller
 // may still respond with the page.
-func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.SaveResult, error) {
-	leave, err := db.pool.Begin()
+func (d *DB) Save(ctx context.Context, p *understudy.Page) (request.SaveResult, error) {
+	leave, err := d.pool.Begin()
 	if err != nil {
 		return request.SaveResult{}, err
 	}
 	defer leave()
 	if err := checkPage(p); err != nil {
-		return request.SaveResult{}, sqlite.WrapError(true, err, "save page %s", p.Key)
+		return request.SaveResult{}, db.WrapError(true, err, "save page %s", p.Key)
 	}
-	s := newSaving(db, p)
-	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-		if err := db.catalog.Enter(ctx, c, p.Key.Source, p.Kind, p.Shape); err != nil {
+	s := newSaving(d, p)
+	err = d.pool.Write(ctx, func(c db.Conn) (bool, error) {
+		if err := d.catalog.Enter(ctx, c, p.Key.Source, p.Kind, p.Shape); err != nil {
 			return false, err
 		}
 		s.c = c
 		if p.Kind != "" {
-			s.kind = db.catalog.Kind(p.Key.Source, p.Kind)
-			s.shape = db.catalog.Shape(p.Key.Source, p.Kind, p.Shape)
+			s.kind = d.catalog.Kind(p.Key.Source, p.Kind)
+			s.shape = d.catalog.Shape(p.Key.Source, p.Kind, p.Shape)
 		}
 		run := func() (bool, error) {
-			return c.RunTransaction(ctx, sqlite.BeginWrite, func() error { return c.LimitTime(ctx, db.o.SaveTime, s.run) })
+			return c.RunTransaction(ctx, func() error { return c.LimitTime(ctx, d.o.SaveTime, s.run) })
 		}
 		var broken bool
 		var err error
@@ -64,24 +64,24 @@ func (db *DB) Save(ctx context.Context, p *understudy.Page) (request.SaveResult,
 			broken, err = run()
 		}
 		if err == nil {
-			db.watchers.notify(s)
+			d.watchers.notify(s)
 			if s.indexes.postponed {
-				db.Index.ScheduleFlush()
+				d.Index.ScheduleFlush()
 			}
-			if s.outcome.erasing && db.o.ToErase != nil {
-				db.o.ToErase()
+			if s.outcome.erasing && d.o.ToErase != nil {
+				d.o.ToErase()
 			}
 		} else if s.outcome.undoReads != nil {
 			s.outcome.undoReads()
 		}
-		db.scratch.trim()
+		d.scratch.trim()
 		if !broken {
-			db.Evictor.StartIfNeeded(c, err != nil)
+			d.Evictor.StartIfNeeded(c, err != nil)
 		}
 		return broken, err
 	})
 	if err != nil {
-		return request.SaveResult{}, sqlite.WrapError(true, err, "save page %s", p.Key)
+		return request.SaveResult{}, db.WrapError(true, err, "save page %s", p.Key)
 	}
 	return s.savedPage(), nil
 }
@@ -158,11 +158,11 @@ func (s *saving) run() error {
 }
 
 var (
-	selectCounters = &sqlite.Statement{Head: `SELECT s.number, s.change, s.page, c.record, c.block, k.records, k.changes, k.generation
+	selectCounters = &db.Statement{Head: `SELECT s.number, s.change, s.page, c.record, c.block, k.records, k.changes, k.generation
 		FROM source s CROSS JOIN counter c LEFT JOIN kind k ON k.number = ? WHERE s.number = ?`}
-	updateSource  = &sqlite.Statement{Head: "UPDATE source SET change = ?, page = ? WHERE number = ?"}
-	updateCounter = &sqlite.Statement{Head: "UPDATE counter SET record = ?, block = ?"}
-	updateKind    = &sqlite.Statement{Head: "UPDATE kind SET records = ?, changes = ? WHERE number = ?"}
+	updateSource  = &db.Statement{Head: "UPDATE source SET change = ?, page = ? WHERE number = ?"}
+	updateCounter = &db.Statement{Head: "UPDATE counter SET record = ?, block = ?"}
+	updateKind    = &db.Statement{Head: "UPDATE kind SET records = ?, changes = ? WHERE number = ?"}
 )
 
 // readCounters reads the last numbers of the source, the store and the kind.
@@ -181,7 +181,7 @@ func (s *saving) readCounters() error {
 		}
 	})
 	if err == nil && !found {
-		err = sqlite.NewDamageError("source %s has no row", s.p.Key.Source)
+		err = db.NewDamageError("source %s has no row", s.p.Key.Source)
 	}
 	return err
 }
@@ -224,10 +224,10 @@ type oldPage struct {
 }
 
 var (
-	selectOldPage = &sqlite.Statement{Head: "SELECT number, at, version, sum, size, body FROM page WHERE key = ? AND source = ?"}
-	insertPage    = &sqlite.Statement{Head: "INSERT INTO page (key, source, kind, shape, list, status, generation, at, version, " +
+	selectOldPage = &db.Statement{Head: "SELECT number, at, version, sum, size, body FROM page WHERE key = ? AND source = ?"}
+	insertPage    = &db.Statement{Head: "INSERT INTO page (key, source, kind, shape, list, status, generation, at, version, " +
 		"sum, size, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING number"}
-	updatePage = &sqlite.Statement{Head: "UPDATE page SET kind = ?, shape = ?, list = ?, status = ?, generation = ?, at = ?, " +
+	updatePage = &db.Statement{Head: "UPDATE page SET kind = ?, shape = ?, list = ?, status = ?, generation = ?, at = ?, " +
 		"version = ?, sum = ?, size = ?, body = ? WHERE number = ?"}
 )
 

@@ -14,6 +14,7 @@ import (
 	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/store"
+	"understudy/internal/store/db"
 	"understudy/internal/store/index"
 	"understudy/internal/store/sqlite"
 	"understudy/internal/store/storetest"
@@ -23,11 +24,11 @@ import (
 // may have been emptied a moment ago. A parent is found by the index of terms.
 func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 	t.Parallel()
-	db := storetest.OpenWords(t, filepath.Join(t.TempDir(), "understudy.db"))
-	storetest.SaveMessages(t, db, 0, 20)
+	d := storetest.OpenWords(t, filepath.Join(t.TempDir(), "understudy.db"))
+	storetest.SaveMessages(t, d, 0, 20)
 	ask := func(q query.RecordQuery) error {
 		q.Source, q.Kinds = "twilio", []string{"messages"}
-		return db.Seek(t.Context(), q, func(query.Hit) bool { return true })
+		return d.Seek(t.Context(), q, func(query.Hit) bool { return true })
 	}
 	asked := map[string]query.RecordQuery{
 		"a parent": {Parent: "AC01"},
@@ -39,7 +40,7 @@ func TestAnEmptiedIndexAnswersNothing(t *testing.T) {
 		want error
 	}{{"UPDATE built SET words = 0, terms = 0", understudy.ErrIndexing},
 		{fmt.Sprint("UPDATE built SET words = ", int64(index.BuiltAll), ", terms = ", int64(index.BuiltAll)), nil}} {
-		err := store.Pool(db).Write(t.Context(), func(c *sqlite.Conn) (bool, error) { return false, c.ExecuteOnce(step.sql) })
+		err := store.Pool(d).Write(t.Context(), func(c db.Conn) (bool, error) { return false, c.(*sqlite.Conn).ExecuteOnce(step.sql) })
 		if err != nil {
 			t.Fatal(err)
 		}

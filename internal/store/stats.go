@@ -5,16 +5,15 @@ package store
 import (
 	"context"
 	"database/sql/driver"
-	"os"
 	"time"
 
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 var (
-	selectTotals = &sqlite.Statement{Head: `SELECT (SELECT count(*) FROM page), (SELECT coalesce(sum(change), 0) FROM source),
+	selectTotals = &db.Statement{Head: `SELECT (SELECT count(*) FROM page), (SELECT coalesce(sum(change), 0) FROM source),
 		(SELECT coalesce(sum(records), 0) FROM kind)`}
-	selectKindTotals = &sqlite.Statement{Head: `SELECT s.name, k.name, k.records, k.changes, k.generation,
+	selectKindTotals = &db.Statement{Head: `SELECT s.name, k.name, k.records, k.changes, k.generation,
 		coalesce(sum(b.blocks), 0), coalesce(sum(b.versions), 0), coalesce(sum(b.packed), 0), coalesce(sum(b.unpacked), 0)
 		FROM kind k JOIN source s ON s.number = k.source LEFT JOIN shape h ON h.kind = k.number
 		LEFT JOIN (SELECT shape, count(*) AS blocks, sum(count) AS versions, sum(length(body)) AS packed, sum(size) AS unpacked
@@ -24,14 +23,14 @@ var (
 
 // ReadStats measures the store. It reads the rows of all blocks and pages but no body, which takes about a
 // second per gigabyte. PerRecord is the sum of File and WAL divided by Records, or 0 without records.
-func (db *DB) ReadStats(ctx context.Context) (Stats, error) {
-	leave, err := db.pool.Begin()
+func (d *DB) ReadStats(ctx context.Context) (Stats, error) {
+	leave, err := d.pool.Begin()
 	if err != nil {
 		return Stats{}, err
 	}
 	defer leave()
 	var st Stats
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = d.pool.Read(ctx, func(c db.Conn) error {
 		if _, err := c.QueryRow(selectTotals, nil, func(r []driver.Value) {
 			st.Pages, st.Changes, st.Records = r[0].(int64), r[1].(int64), r[2].(int64)
 		}); err != nil {
@@ -50,11 +49,11 @@ func (db *DB) ReadStats(ctx context.Context) (Stats, error) {
 		}); err != nil {
 			return err
 		}
-		st.Space, err = measureSpace(db, c)
+		st.Space, err = measureSpace(d, c)
 		return err
 	})
 	if err != nil {
-		return Stats{}, sqlite.WrapError(false, err, "measure %s", db.pool.Path)
+		return Stats{}, db.WrapError(false, err, "measure %s", d.pool.Engine.Name())
 	}
 	if st.Records > 0 {
 		st.PerRecord = float64(st.Space.File+st.Space.WAL) / float64(st.Records)
@@ -62,24 +61,24 @@ func (db *DB) ReadStats(ctx context.Context) (Stats, error) {
 	return st, nil
 }
 
-var selectEvicted = &sqlite.Statement{Head: "SELECT evicted_pages, evicted_versions, evicted_at FROM counter"}
+var selectEvicted = &db.Statement{Head: "SELECT evicted_pages, evicted_versions, evicted_at FROM counter"}
 
 // MeasureSpace returns what the store takes on disk and what it evicted. It takes well under a millisecond.
-func (db *DB) MeasureSpace(ctx context.Context) (s Space, err error) {
-	leave, err := db.pool.Begin()
+func (d *DB) MeasureSpace(ctx context.Context) (s Space, err error) {
+	leave, err := d.pool.Begin()
 	if err != nil {
 		return s, err
 	}
 	defer leave()
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error { s, err = measureSpace(db, c); return err })
-	return s, sqlite.WrapError(false, err, "measure %s", db.pool.Path)
+	err = d.pool.Read(ctx, func(c db.Conn) error { s, err = measureSpace(d, c); return err })
+	return s, db.WrapError(false, err, "measure %s", d.pool.Engine.Name())
 }
 
 // measureSpace reads the sizes of the files, the counters of the evictor and the free pages.
-func measureSpace(db *DB, c *sqlite.Conn) (Space, error) {
-	reads := db.pool.Reads()
-	s := Space{File: fileSize(db.pool.Path), WAL: fileSize(db.pool.Path + "-wal"), Limit: db.o.Limit, Damaged: db.pool.Damaged.Load(),
-		Read: Reads{Rows: reads[sqlite.Rows], Index: reads[sqlite.Index], Blocks: reads[sqlite.Blocks]}}
+func measureSpace(d *DB, c db.Conn) (Space, error) {
+	reads := d.pool.Reads()
+	s := Space{Limit: d.o.Limit, Damaged: d.pool.IsDamaged(),
+		Read: Reads{Rows: reads[db.Rows], Index: reads[db.Index], Blocks: reads[db.Blocks]}}
 	_, err := c.QueryRow(selectEvicted, nil, func(r []driver.Value) {
 		s.EvictedPages, s.EvictedVersions = r[0].(int64), r[1].(int64)
 		if at := r[2].(int64); at != 0 {
@@ -89,20 +88,7 @@ func measureSpace(db *DB, c *sqlite.Conn) (Space, error) {
 	if err != nil {
 		return s, err
 	}
-	size, err := c.QueryInteger("PRAGMA page_size")
-	if err != nil {
-		return s, err
-	}
-	free, err := c.QueryInteger("PRAGMA freelist_count")
-	s.Free = free * size
+	space, err := d.pool.Engine.MeasureSpace(c)
+	s.File, s.WAL, s.Free = space.File, space.Log, space.Free
 	return s, err
-}
-
-// fileSize returns a file's size without opening it, or 0 if there is no such file.
-func fileSize(path string) int64 {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0
-	}
-	return info.Size()
 }

@@ -8,20 +8,20 @@ import (
 	"fmt"
 
 	"understudy"
+	"understudy/internal/store/db"
 	"understudy/internal/store/names"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 	"understudy/request"
 )
 
 var (
-	updateGeneration = &sqlite.Statement{Head: "UPDATE kind SET generation = generation + 1 WHERE number = ? RETURNING generation"}
-	updateInvalid    = &sqlite.Statement{Head: "UPDATE held SET state = state | 2 WHERE number BETWEEN ? AND ?"}
-	selectStates     = &sqlite.Statement{Head: `SELECT name, records, changes, generation, (SELECT count(*) FROM (SELECT DISTINCT c.record
+	updateGeneration = &db.Statement{Head: "UPDATE kind SET generation = generation + 1 WHERE number = ? RETURNING generation"}
+	updateInvalid    = &db.Statement{Head: "UPDATE held SET state = state | 2 WHERE number BETWEEN ? AND ?"}
+	selectStates     = &db.Statement{Head: `SELECT name, records, changes, generation, (SELECT count(*) FROM (SELECT DISTINCT c.record
 		FROM shape h JOIN clock c ON c.shape = h.number WHERE h.kind = kind.number AND c.parent = 0 AND c.old = 0 AND c.clock = 0 LIMIT ` +
 		maxUnclocked + `)) FROM kind WHERE source = ? ORDER BY name`}
-	selectOrigin = &sqlite.Statement{Head: "SELECT world FROM source WHERE name = ?"}
-	updateOrigin = &sqlite.Statement{Head: "UPDATE source SET world = ? WHERE name = ?"}
+	selectOrigin = &db.Statement{Head: "SELECT world FROM source WHERE name = ?"}
+	updateOrigin = &db.Statement{Head: "UPDATE source SET world = ? WHERE name = ?"}
 )
 
 // maxUnclocked is the maximum value of KindState.Unclocked. Counting stops there.
@@ -31,78 +31,78 @@ const maxUnclocked = "1000"
 // fetches begun before fail with ErrOutdated when they are saved. If the touch names a record, each of its shapes is
 // invalid until that shape is saved again. Touch returns the new generation. The touch is then on the disk and survives
 // a crash of the machine. Errors wrap ErrNotStored, and the caller then has to remember the touch.
-func (db *DB) Touch(ctx context.Context, t request.Invalidation) (generation int64, err error) {
-	leave, err := db.pool.Begin()
+func (d *DB) Touch(ctx context.Context, t request.Invalidation) (generation int64, err error) {
+	leave, err := d.pool.Begin()
 	if err != nil {
 		return 0, err
 	}
 	defer leave()
 	if t.Source == "" || t.Kind == "" {
 		err := fmt.Errorf("%w: a touch names a source and a kind", understudy.ErrInvalid)
-		return 0, sqlite.WrapError(true, err, "touch %s %s", t.Source, t.Kind)
+		return 0, db.WrapError(true, err, "touch %s %s", t.Source, t.Kind)
 	}
-	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-		if err := db.catalog.Enter(ctx, c, t.Source, t.Kind, ""); err != nil {
+	err = d.pool.Write(ctx, func(c db.Conn) (bool, error) {
+		if err := d.catalog.Enter(ctx, c, t.Source, t.Kind, ""); err != nil {
 			return false, err
 		}
-		kind := db.catalog.Kind(t.Source, t.Kind)
+		kind := d.catalog.Kind(t.Source, t.Kind)
 		note := func() error {
 			_, err := c.QueryRow(updateGeneration, []driver.Value{kind.Number}, func(r []driver.Value) { generation = r[0].(int64) })
 			if err != nil || t.ID == "" {
 				return err
 			}
-			record, err := names.FindRecord(c, kind.Number, sqlite.AppendID(nil, kind.Prefix, t.ID))
+			record, err := names.FindRecord(c, kind.Number, db.AppendID(nil, kind.Prefix, t.ID))
 			if err != nil || record == 0 {
 				return err
 			}
 			return c.Execute(updateInvalid, 0, record*records.Slots, record*records.Slots+records.Slots-1)
 		}
-		return c.RunDurably(func() (bool, error) { return c.RunTransaction(ctx, sqlite.BeginWrite, note) })
+		return c.RunDurably(func() (bool, error) { return c.RunTransaction(ctx, note) })
 	})
 	if err != nil {
-		return 0, sqlite.WrapError(true, err, "touch %s %s", t.Source, t.Kind)
+		return 0, db.WrapError(true, err, "touch %s %s", t.Source, t.Kind)
 	}
 	return generation, nil
 }
 
 // ReadKinds returns the state of each kind of a source, sorted by name. It counts no rows. A source that is not
 // in the store has no kinds.
-func (db *DB) ReadKinds(ctx context.Context, source string) ([]KindState, error) {
-	leave, err := db.pool.Begin()
+func (d *DB) ReadKinds(ctx context.Context, source string) ([]KindState, error) {
+	leave, err := d.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	number, ok := db.catalog.Source(source)
-	if !ok {
-		return nil, sqlite.CheckContext(ctx)
+	number, ok, err := d.catalog.FindSource(ctx, source)
+	if err != nil || !ok {
+		return nil, err
 	}
 	var states []KindState
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = d.pool.Read(ctx, func(c db.Conn) error {
 		return c.Query(selectStates, 0, []driver.Value{number}, func(r []driver.Value) error {
 			states = append(states, KindState{Kind: r[0].(string), Records: r[1].(int64), Changes: r[2].(int64), Generation: r[3].(int64),
 				Unclocked: r[4].(int64)})
 			return nil
 		})
 	})
-	return states, sqlite.WrapError(false, err, "read kinds of %s", source)
+	return states, db.WrapError(false, err, "read kinds of %s", source)
 }
 
 // KeepOrigin stores the origin of a source: its upstream, and whatever else decides whether records are comparable.
 // The first origin of a source is kept. For another origin KeepOrigin returns an error that wraps ErrInvalid and says
 // what to do.
-func (db *DB) KeepOrigin(ctx context.Context, source, world string) error {
-	leave, err := db.pool.Begin()
+func (d *DB) KeepOrigin(ctx context.Context, source, world string) error {
+	leave, err := d.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
 	held := ""
-	err = db.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-		if err := db.catalog.Enter(ctx, c, source, "", ""); err != nil {
+	err = d.pool.Write(ctx, func(c db.Conn) (bool, error) {
+		if err := d.catalog.Enter(ctx, c, source, "", ""); err != nil {
 			return false, err
 		}
-		return c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
+		return c.RunTransaction(ctx, func() error {
 			_, err := c.QueryRow(selectOrigin, []driver.Value{source}, func(r []driver.Value) { held = r[0].(string) })
 			if err != nil || held != "" {
 				return err
@@ -111,7 +111,7 @@ func (db *DB) KeepOrigin(ctx context.Context, source, world string) error {
 		})
 	})
 	if err != nil {
-		return sqlite.WrapError(true, err, "remember the world of %s", source)
+		return db.WrapError(true, err, "remember the world of %s", source)
 	}
 	return compareOrigins(source, held, world)
 }

@@ -8,16 +8,16 @@ import (
 	"understudy"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/index"
 	"understudy/internal/store/names"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 // saving is one page on its way into the database.
 type saving struct {
 	db     *DB
-	c      *sqlite.Conn
+	c      db.Conn
 	p      *understudy.Page
 	kind   *catalog.Kind  // the page's kind, or nil if the page has none
 	shape  *catalog.Shape // the shape of the page's records, or nil if the page has no kind

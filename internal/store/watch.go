@@ -6,12 +6,12 @@ import (
 	"context"
 	"sync"
 
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 // watchers are functions to call for each save. The goroutine with the writing connection calls them.
 type watchers struct {
-	pool *sqlite.Pool
+	pool *db.Pool
 	sync.Mutex
 	next      int
 	callbacks map[int]func(*saving)
@@ -21,7 +21,7 @@ type watchers struct {
 // connection. So everything committed before can be read when add returns.
 func (w *watchers) add(ctx context.Context, f func(*saving)) (end func(), err error) {
 	var number int
-	err = w.pool.Write(ctx, func(*sqlite.Conn) (bool, error) {
+	err = w.pool.Write(ctx, func(db.Conn) (bool, error) {
 		w.Lock()
 		defer w.Unlock()
 		if w.callbacks == nil {

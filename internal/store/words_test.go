@@ -19,6 +19,7 @@ import (
 	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/store"
+	"understudy/internal/store/db"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/sqlite"
@@ -26,10 +27,10 @@ import (
 )
 
 // pendingRows is how many saves have left their words and terms to be written later.
-func pendingRows(t testing.TB, db *store.DB) (rows int64) {
+func pendingRows(t testing.TB, d *store.DB) (rows int64) {
 	t.Helper()
-	err := store.Pool(db).Read(t.Context(), func(c *sqlite.Conn) (err error) {
-		rows, err = c.QueryInteger("SELECT count(*) FROM pending")
+	err := store.Pool(d).Read(t.Context(), func(c db.Conn) (err error) {
+		rows, err = c.(*sqlite.Conn).QueryInteger("SELECT count(*) FROM pending")
 		return err
 	})
 	if err != nil {
@@ -196,18 +197,18 @@ const staleSeparators = `SELECT count(*) FROM words_idx i WHERE length(i.term) >
 func TestErasedWordsLeaveNothing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "understudy.db")
-	db := storetest.OpenWords(t, path)
+	d := storetest.OpenWords(t, path)
 	const n = 3000
 	for from := 0; from < n; from += 50 {
-		storetest.SaveMessages(t, db, from, 50)
+		storetest.SaveMessages(t, d, from, 50)
 	}
 	var before int64
 	piece := []byte("00102zanzibar")
-	if err := store.Pool(db).Read(t.Context(), func(c *sqlite.Conn) (err error) {
-		if n, err := c.QueryInteger(staleSeparators); err != nil || n > 0 {
+	if err := store.Pool(d).Read(t.Context(), func(c db.Conn) (err error) {
+		if n, err := c.(*sqlite.Conn).QueryInteger(staleSeparators); err != nil || n > 0 {
 			return fmt.Errorf("%d separators stand for nothing already: %w", n, err)
 		}
-		return c.Query(&sqlite.Statement{Head: "SELECT count(*) FROM words_idx WHERE substr(term, 1, 13) = ?"}, 0, []driver.Value{piece},
+		return c.Query(&db.Statement{Head: "SELECT count(*) FROM words_idx WHERE substr(term, 1, 13) = ?"}, 0, []driver.Value{piece},
 			func(r []driver.Value) error {
 				before = r[0].(int64)
 				return nil
@@ -219,26 +220,26 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 		t.Fatalf("%d pages of the index begin with such words", before)
 	}
 	// The numbers of the first 2,000 are one person's.
-	if _, _, err := db.Eraser.EraseNumber(t.Context(), "twilio", "+14155550000"); err != nil {
+	if _, _, err := d.Eraser.EraseNumber(t.Context(), "twilio", "+14155550000"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Eraser.EraseListed(t.Context(), erase.Job{}); err != nil {
+	if _, err := d.Eraser.EraseListed(t.Context(), erase.Job{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := storetest.CountText(t, db, &query.Text{Op: query.TextPrefix, Words: []string{"zanz"}}); got != n-2000 {
+	if got := storetest.CountText(t, d, &query.Text{Op: query.TextPrefix, Words: []string{"zanz"}}); got != n-2000 {
 		t.Errorf("%d are found, want %d", got, n-2000)
 	}
-	if got := storetest.CountText(t, db, &query.Text{Words: []string{"everything"}}); got != n-2000 {
+	if got := storetest.CountText(t, d, &query.Text{Words: []string{"everything"}}); got != n-2000 {
 		t.Errorf("%d are found, want %d", got, n-2000)
 	}
-	storetest.VerifyDB(t, db)
-	if err := store.Pool(db).Write(t.Context(), func(c *sqlite.Conn) (bool, error) {
-		return false, c.ExecuteOnce("INSERT INTO words (words) VALUES ('optimize')") // reads all that erasing left
+	storetest.VerifyDB(t, d)
+	if err := store.Pool(d).Write(t.Context(), func(c db.Conn) (bool, error) {
+		return false, c.(*sqlite.Conn).ExecuteOnce("INSERT INTO words (words) VALUES ('optimize')") // reads all that erasing left
 	}); err != nil {
 		t.Fatal(err)
 	}
-	storetest.VerifyDB(t, db)
-	if err := db.Close(); err != nil {
+	storetest.VerifyDB(t, d)
+	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(path + "*")
@@ -265,36 +266,36 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 // rebuild.
 func TestWordsVerifiedAndRebuilt(t *testing.T) {
 	t.Parallel()
-	db := storetest.OpenWords(t, filepath.Join(t.TempDir(), "understudy.db"))
-	storetest.SaveMessages(t, db, 0, 1500)
-	storetest.VerifyDB(t, db)
-	damage := func(c *sqlite.Conn) (bool, error) {
-		return c.RunTransaction(t.Context(), sqlite.BeginWrite, func() error {
+	d := storetest.OpenWords(t, filepath.Join(t.TempDir(), "understudy.db"))
+	storetest.SaveMessages(t, d, 0, 1500)
+	storetest.VerifyDB(t, d)
+	damage := func(c db.Conn) (bool, error) {
+		return c.RunTransaction(t.Context(), func() error {
 			row := fts5.Row{0: "0102zanzibar000007 0102speaks 0102of 0102everything", 1: "0108delivered", 4: "010614155550000"}
-			at, err := c.QueryInteger("SELECT doc FROM word WHERE term = '0102zanzibar000007'")
+			at, err := c.(*sqlite.Conn).QueryInteger("SELECT doc FROM word WHERE term = '0102zanzibar000007'")
 			if err != nil {
 				return err
 			}
 			return fts5.Update(c, []fts5.Write{{Posting: at, Delete: true, Row: row}, {Posting: 12345, Row: row}})
 		})
 	}
-	if err := store.Pool(db).Write(t.Context(), damage); err != nil {
+	if err := store.Pool(d).Write(t.Context(), damage); err != nil {
 		t.Fatal(err)
 	}
-	r, err := db.Verifier.Verify(t.Context())
+	r, err := d.Verifier.Verify(t.Context())
 	if err != nil || len(r.Problems) != 2 {
 		t.Fatalf("verify: %q, %v", r.Problems, err)
 	}
 	calls, last := 0, int64(0)
 	{
-		err := errors.Join(db.Index.Clear(t.Context()), db.Index.Build(t.Context(),
+		err := errors.Join(d.Index.Clear(t.Context()), d.Index.Build(t.Context(),
 			func(done, total int64) { calls, last = calls+1, done; _ = total }))
 		checktest.MustNoError(t, err, "rebuilt")
 		checktest.MustTrue(t, calls >= 3, "rebuilt: calls is %v, want >= 3", calls)
 		checktest.MustEqual(t, last, 1500, "rebuilt: last")
 	}
-	storetest.VerifyDB(t, db)
-	if got := storetest.CountText(t, db, &query.Text{Words: []string{"zanzibar000007"}}); got != 1 {
+	storetest.VerifyDB(t, d)
+	if got := storetest.CountText(t, d, &query.Text{Words: []string{"zanzibar000007"}}); got != 1 {
 		t.Errorf("found %d times", got)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/store/catalog"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 // maxBytes is the maximum size of all notes in memory.
@@ -26,38 +26,37 @@ const maxBytes = 32 << 20
 const bytesPerNote = 200
 
 var (
-	selectAll = &sqlite.Statement{Head: `SELECT a.number, s.name, k.name, a.id, a.author, a.at, a.text FROM annotation a
+	selectAll = &db.Statement{Head: `SELECT a.number, s.name, k.name, a.id, a.author, a.at, a.text FROM annotation a
 		JOIN kind k ON k.number = a.kind JOIN source s ON s.number = k.source ORDER BY a.number`}
-	insertRow = &sqlite.Statement{Head: "INSERT INTO annotation (kind, record, id, author, at, text) VALUES (?, ?, ?, ?, ?, ?) " +
+	insertRow = &db.Statement{Head: "INSERT INTO annotation (kind, record, id, author, at, text) VALUES (?, ?, ?, ?, ?, ?) " +
 		"RETURNING number"}
-	deleteHandled = &sqlite.Statement{Head: "DELETE FROM annotation WHERE record = ? AND text = ''"}
-	deleteRecord  = &sqlite.Statement{Head: "DELETE FROM annotation WHERE record = ?"}
-	selectTexts   = &sqlite.Statement{Head: "SELECT number, author, text FROM annotation"}
-	deleteNumber  = &sqlite.Statement{Head: "DELETE FROM annotation WHERE number = ?"}
-	selectName    = &sqlite.Statement{Head: "SELECT record, erased FROM names WHERE kind = ? AND id = ?"}
+	deleteHandled = &db.Statement{Head: "DELETE FROM annotation WHERE record = ? AND text = ''"}
+	deleteRecord  = &db.Statement{Head: "DELETE FROM annotation WHERE record = ?"}
+	selectTexts   = &db.Statement{Head: "SELECT number, author, text FROM annotation"}
+	deleteNumber  = &db.Statement{Head: "DELETE FROM annotation WHERE number = ?"}
+	selectName    = &db.Statement{Head: "SELECT record, erased FROM names WHERE kind = ? AND id = ?"}
 )
 
 // place identifies a record by source, kind and id.
 type place struct{ source, kind, id string }
 
-// Book stores annotations. It is safe for concurrent use, but only one process may write to a database.
+// Book stores annotations. It is safe for concurrent use.
 type Book struct {
-	pool    *sqlite.Pool
+	pool    *db.Pool
 	catalog *catalog.Catalog
-	writing chan struct{} // a channel of one element, which is full while a goroutine changes rows and memory
-	mu      sync.RWMutex  // guards the fields of Book that follow
+	mu      sync.RWMutex // guards the fields below; only the goroutine with the writing connection changes them
 	byPlace map[place]*understudy.Annotation
 	bytes   int64
 	version int64 // a number that grows with every change of an annotation
 }
 
 // New returns the annotations of a database. Load reads them.
-func New(pool *sqlite.Pool, catalog *catalog.Catalog) *Book {
-	return &Book{pool: pool, catalog: catalog, writing: make(chan struct{}, 1), byPlace: map[place]*understudy.Annotation{}}
+func New(pool *db.Pool, catalog *catalog.Catalog) *Book {
+	return &Book{pool: pool, catalog: catalog, byPlace: map[place]*understudy.Annotation{}}
 }
 
-// Load reads all annotations into memory.
-func (b *Book) Load(c *sqlite.Conn) error {
+// Load reads all annotations into memory. The caller has the writing connection.
+func (b *Book) Load(c db.Conn) error {
 	of, bytes := map[place]*understudy.Annotation{}, int64(0)
 	err := c.Query(selectAll, 0, nil, func(r []driver.Value) error {
 		at := place{r[1].(string), r[2].(string), r[3].(string)}
@@ -87,11 +86,9 @@ func (b *Book) Load(c *sqlite.Conn) error {
 
 // Reload reads all annotations into memory again, after rows were deleted from the database only.
 func (b *Book) Reload(ctx context.Context) error {
-	if err := b.lock(ctx); err != nil {
-		return err
-	}
-	defer b.unlock()
-	return b.pool.Read(ctx, b.Load)
+	return b.pool.Write(ctx, func(c db.Conn) (bool, error) {
+		return c.RunReading(ctx, func() error { return b.Load(c) })
+	})
 }
 
 func sizeOf(n understudy.Note) int64 { return int64(len(n.Text) + len(n.By) + bytesPerNote) }
@@ -138,7 +135,7 @@ func (b *Book) AddNote(ctx context.Context, source, kind, id string, n understud
 		return fmt.Errorf("%w: the note is no text in UTF-8", understudy.ErrInvalid)
 	}
 	r := place{source, kind, id}
-	return b.change(ctx, r, "write a note", func(c *sqlite.Conn, record int64, a *understudy.Annotation) error {
+	return b.change(ctx, r, "write a note", func(c db.Conn, record int64, a *understudy.Annotation) error {
 		if i := len(a.Notes) - 1; i >= 0 && a.Notes[i].Text == n.Text && a.Notes[i].By == n.By {
 			return nil
 		} else if i+1 >= understudy.MaxNotes {
@@ -153,7 +150,7 @@ func (b *Book) AddNote(ctx context.Context, source, kind, id string, n understud
 // RemoveNote deletes a note of a record. Errors: ErrNotFound if there is no such note, ErrNotStored.
 func (b *Book) RemoveNote(ctx context.Context, source, kind, id string, number int64) error {
 	r := place{source, kind, id}
-	return b.change(ctx, r, "remove a note", func(c *sqlite.Conn, record int64, a *understudy.Annotation) error {
+	return b.change(ctx, r, "remove a note", func(c db.Conn, record int64, a *understudy.Annotation) error {
 		i := slices.IndexFunc(a.Notes, func(n understudy.Note) bool { return n.Number == number })
 		if i < 0 {
 			return fmt.Errorf("%w: there is no such note", understudy.ErrNotFound)
@@ -167,7 +164,7 @@ func (b *Book) RemoveNote(ctx context.Context, source, kind, id string, number i
 // changes nothing. It returns the same errors as AddNote.
 func (b *Book) MarkHandled(ctx context.Context, source, kind, id string, m *understudy.Mark) error {
 	r := place{source, kind, id}
-	return b.change(ctx, r, "mark a record", func(c *sqlite.Conn, record int64, a *understudy.Annotation) error {
+	return b.change(ctx, r, "mark a record", func(c db.Conn, record int64, a *understudy.Annotation) error {
 		switch {
 		case (m != nil) == (a.Handled != nil):
 			return nil
@@ -184,7 +181,7 @@ func (b *Book) MarkHandled(ctx context.Context, source, kind, id string, m *unde
 func (b *Book) kind(r place) *catalog.Kind { return b.catalog.Kind(r.source, r.kind) }
 
 // insert writes a row and returns the note with its number.
-func (b *Book) insert(c *sqlite.Conn, r place, record int64, n understudy.Note) (understudy.Note, error) {
+func (b *Book) insert(c db.Conn, r place, record int64, n understudy.Note) (understudy.Note, error) {
 	b.mu.RLock()
 	bytes := b.bytes
 	b.mu.RUnlock()
@@ -200,62 +197,57 @@ func (b *Book) insert(c *sqlite.Conn, r place, record int64, n understudy.Note) 
 // change changes the annotation of a record: first the rows in a transaction, then the memory. work receives a copy of
 // the annotation and changes it.
 func (b *Book) change(ctx context.Context, r place, what string,
-	work func(c *sqlite.Conn, record int64, a *understudy.Annotation) error) error {
+	work func(c db.Conn, record int64, a *understudy.Annotation) error) error {
 	leave, err := b.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	k := b.kind(r)
-	if k == nil {
-		return sqlite.WrapError(true, errNotHeld, "%s", what)
+	k, err := b.catalog.FindKind(ctx, r.source, r.kind)
+	if err == nil && k == nil {
+		err = errNotHeld
 	}
-	if err := b.lock(ctx); err != nil {
-		return err
-	}
-	defer b.unlock()
-	var a understudy.Annotation
-	before := int64(0)
-	err = b.pool.ChangeDurably(ctx, func(c *sqlite.Conn) error {
-		a = understudy.Annotation{Source: r.source, Kind: r.kind, ID: r.id}
-		if old := b.Annotation(r.source, r.kind, r.id); old != nil {
-			a = *old
-		}
-		before = bytesOf(&a)
-		id := sqlite.AppendID(nil, k.Prefix, r.id)
-		record, erased := int64(0), int64(0)
-		_, err := c.QueryRow(selectName, []driver.Value{k.Number, id}, func(row []driver.Value) {
-			record, erased = row[0].(int64), row[1].(int64)
-		})
-		switch {
-		case err != nil:
-			return err
-		case record == 0 || erased != 0:
-			return errNotHeld
-		}
-		return work(c, record, &a)
-	})
 	if err != nil {
-		return sqlite.WrapError(true, err, "%s", what)
+		return db.WrapError(true, err, "%s", what)
 	}
-	b.set(r, &a, bytesOf(&a)-before)
-	return nil
+	err = b.pool.Write(ctx, func(c db.Conn) (bool, error) {
+		a := &understudy.Annotation{}
+		broken, err := c.RunDurably(func() (bool, error) {
+			return c.RunTransaction(ctx, func() error {
+				record, err := b.findRecord(c, k, r.id)
+				if err != nil {
+					return err
+				}
+				*a = understudy.Annotation{Source: r.source, Kind: r.kind, ID: r.id}
+				if old := b.Annotation(r.source, r.kind, r.id); old != nil {
+					*a = *old
+				}
+				b.pool.MarkChanged(db.Annotations)
+				return work(c, record, a)
+			})
+		})
+		if err == nil {
+			b.set(r, a)
+		}
+		return broken, err
+	})
+	return db.WrapError(true, err, "%s", what)
+}
+
+// findRecord returns the number of a record that is stored and was not erased.
+func (b *Book) findRecord(c db.Conn, k *catalog.Kind, id string) (record int64, err error) {
+	erased := int64(0)
+	_, err = c.QueryRow(selectName, []driver.Value{k.Number, db.AppendID(nil, k.Prefix, id)}, func(row []driver.Value) {
+		record, erased = row[0].(int64), row[1].(int64)
+	})
+	if err == nil && (record == 0 || erased != 0) {
+		err = errNotHeld
+	}
+	return record, err
 }
 
 // errNotHeld is the error for an annotation of a record that is not stored.
 var errNotHeld = fmt.Errorf("%w: the record is not held", understudy.ErrNotFound)
-
-// lock waits until no other goroutine changes rows and memory.
-func (b *Book) lock(ctx context.Context) error {
-	select {
-	case b.writing <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (b *Book) unlock() { <-b.writing }
 
 func bytesOf(a *understudy.Annotation) (n int64) {
 	for _, one := range a.Notes {
@@ -267,11 +259,14 @@ func bytesOf(a *understudy.Annotation) (n int64) {
 	return n
 }
 
-// set replaces the annotation of a record in memory. more is how many bytes it adds to the memory in use.
-func (b *Book) set(r place, a *understudy.Annotation, more int64) {
+// set replaces the annotation of a record in memory.
+func (b *Book) set(r place, a *understudy.Annotation) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.bytes += more
+	if old := b.byPlace[r]; old != nil {
+		b.bytes -= bytesOf(old)
+	}
+	b.bytes += bytesOf(a)
 	b.version++
 	if len(a.Notes) == 0 && a.Handled == nil {
 		delete(b.byPlace, r)

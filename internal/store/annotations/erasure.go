@@ -5,15 +5,18 @@ package annotations
 import (
 	"database/sql/driver"
 
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 // Erase deletes the annotations of a record, in a transaction. Memory keeps them until Reload.
-func Erase(c *sqlite.Conn, record int64) error { return c.Execute(deleteRecord, 0, record) }
+func (b *Book) Erase(c db.Conn, record int64) error {
+	b.pool.MarkChanged(db.Annotations)
+	return c.Execute(deleteRecord, 0, record)
+}
 
 // EraseMentions deletes the notes on any record for which mentions returns true, in a transaction. Memory keeps
 // them until Reload.
-func EraseMentions(c *sqlite.Conn, mentions func(text driver.Value) bool) error {
+func (b *Book) EraseMentions(c db.Conn, mentions func(text driver.Value) bool) error {
 	var all []int64
 	err := c.Query(selectTexts, 0, nil, func(r []driver.Value) error {
 		if mentions(r[1]) || mentions(r[2]) {
@@ -21,6 +24,9 @@ func EraseMentions(c *sqlite.Conn, mentions func(text driver.Value) bool) error 
 		}
 		return nil
 	})
+	if len(all) > 0 {
+		b.pool.MarkChanged(db.Annotations)
+	}
 	for _, number := range all {
 		if err == nil {
 			err = c.Execute(deleteNumber, 0, number)

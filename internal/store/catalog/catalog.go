@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"understudy"
+	"understudy/internal/store/db"
 	"understudy/internal/store/postings"
-	"understudy/internal/store/sqlite"
 	"understudy/internal/store/terms"
 	"understudy/internal/store/words"
 	"understudy/kit/jsonspan"
@@ -46,6 +46,7 @@ type shapeName struct{ source, kind, shape string }
 // Catalog holds all numbers in memory. It is safe for concurrent use, but only the goroutine with the writing
 // connection may call Enter.
 type Catalog struct {
+	pool    *db.Pool
 	specs   map[string]*spec.Spec
 	mu      sync.RWMutex
 	sources map[string]int64
@@ -53,33 +54,35 @@ type Catalog struct {
 	shapes  map[shapeName]*Shape
 	parents map[int64]string // how a record's parent is found, by shape number (spec.ParentRule)
 
-	opened    bool    // true after Load; a kind that is entered later has no records yet
 	kindList  []*Kind // all kinds; the slice is replaced, never modified
 	shapeList []*Shape
 }
 
-// New returns a catalog without numbers. Load reads them.
-func New(specs map[string]*spec.Spec) *Catalog {
-	return &Catalog{specs: specs, sources: map[string]int64{}, kinds: map[kindName]*Kind{}, shapes: map[shapeName]*Shape{},
+// New returns the catalog of a database, without numbers. Load reads them.
+func New(pool *db.Pool, specs map[string]*spec.Spec) *Catalog {
+	return &Catalog{pool: pool, specs: specs, sources: map[string]int64{}, kinds: map[kindName]*Kind{}, shapes: map[shapeName]*Shape{},
 		parents: map[int64]string{}}
 }
 
 var (
-	selectSources = &sqlite.Statement{Head: "SELECT number, name FROM source"}
-	selectKinds   = &sqlite.Statement{Head: "SELECT k.number, k.source, k.name, k.prefix, s.name, k.terms, coalesce(k.words, '') " +
+	selectSources = &db.Statement{Head: "SELECT number, name FROM source"}
+	selectKinds   = &db.Statement{Head: "SELECT k.number, k.source, k.name, k.prefix, s.name, k.terms, coalesce(k.words, '') " +
 		"FROM kind k JOIN source s ON s.number = k.source"}
-	selectShapes = &sqlite.Statement{Head: "SELECT h.number, h.slot, h.name, k.name, s.name FROM shape h " +
+	selectShapes = &db.Statement{Head: "SELECT h.number, h.slot, h.name, k.name, s.name FROM shape h " +
 		"JOIN kind k ON k.number = h.kind JOIN source s ON s.number = k.source"}
-	insertSource = &sqlite.Statement{Head: "INSERT INTO source (name) VALUES (?) ON CONFLICT DO NOTHING"}
-	insertKind   = &sqlite.Statement{Head: "INSERT INTO kind (source, name, prefix, parent, terms, words) " +
+	insertSource = &db.Statement{Head: "INSERT INTO source (name) VALUES (?) ON CONFLICT DO NOTHING"}
+	insertKind   = &db.Statement{Head: "INSERT INTO kind (source, name, prefix, parent, terms, words) " +
 		"SELECT number, ?, ?, ?, ?, ? FROM source WHERE name = ? ON CONFLICT DO NOTHING"}
-	insertShape = &sqlite.Statement{Head: "INSERT INTO shape (kind, slot, name) SELECT k.number, (SELECT count(*) " +
+	insertShape = &db.Statement{Head: "INSERT INTO shape (kind, slot, name) SELECT k.number, (SELECT count(*) " +
 		"FROM shape WHERE kind = k.number), ? FROM kind k JOIN source s ON s.number = k.source WHERE s.name = ? " +
 		"AND k.name = ? ON CONFLICT DO NOTHING"}
 )
 
 // Load reads the numbers from the database.
-func (x *Catalog) Load(c *sqlite.Conn) error {
+func (x *Catalog) Load(c db.Conn) error { return x.load(c, false) }
+
+// load reads the numbers. If empty is set, kinds that are not in memory yet have no records.
+func (x *Catalog) load(c db.Conn, empty bool) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	err := c.Query(selectSources, 0, nil, func(r []driver.Value) error {
@@ -102,7 +105,7 @@ func (x *Catalog) Load(c *sqlite.Conn) error {
 				k.Terms.Fields = terms.ReadFields(k.TermForm)
 				rule = words.ReadRule(k.WordForm)
 			}
-			if k.Words = words.NewKind(k.Number, k.Name, rule); x.opened {
+			if k.Words = words.NewKind(k.Number, k.Name, rule); empty {
 				k.Words.StartEmpty()
 			}
 			x.kinds[name] = k
@@ -121,7 +124,6 @@ func (x *Catalog) Load(c *sqlite.Conn) error {
 		}
 		return nil
 	})
-	x.opened = true
 	x.kindList, x.shapeList = slices.Collect(maps.Values(x.kinds)), slices.Collect(maps.Values(x.shapes))
 	return err
 }
@@ -178,8 +180,36 @@ func (x *Catalog) Shape(source, kind, shape string) *Shape {
 	return x.shapes[shapeName{source, kind, shape}]
 }
 
-// ParentField returns the rule for finding the parent of a record (spec.ParentRule), by the number of the record's
-// shape.
+// FindSource returns the number of a source like Source. Before it says that there is none, it looks whether
+// another process has saved one. Do not call it in a transaction.
+func (x *Catalog) FindSource(ctx context.Context, name string) (number int64, ok bool, err error) {
+	if number, ok = x.Source(name); !ok {
+		if err = x.pool.Refresh(ctx); err == nil {
+			number, ok = x.Source(name)
+		}
+	}
+	return number, ok, err
+}
+
+// FindKind returns a kind as FindSource returns a source.
+func (x *Catalog) FindKind(ctx context.Context, source, kind string) (*Kind, error) {
+	if k := x.Kind(source, kind); k != nil {
+		return k, nil
+	}
+	err := x.pool.Refresh(ctx)
+	return x.Kind(source, kind), err
+}
+
+// FindShape returns a shape as FindSource returns a source.
+func (x *Catalog) FindShape(ctx context.Context, source, kind, shape string) (*Shape, error) {
+	if s := x.Shape(source, kind, shape); s != nil {
+		return s, nil
+	}
+	err := x.pool.Refresh(ctx)
+	return x.Shape(source, kind, shape), err
+}
+
+// ParentField returns the parent rule of a shape's kind, by the shape's number.
 func (x *Catalog) ParentField(shape int64) string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -188,13 +218,14 @@ func (x *Catalog) ParentField(shape int64) string {
 
 // Enter gives numbers to a source, a kind and a shape that have none yet; kind and shape may be empty. Call it
 // with the writing connection, outside a transaction. A number that is never used does no harm.
-func (x *Catalog) Enter(ctx context.Context, c *sqlite.Conn, source, kind, shape string) error {
+func (x *Catalog) Enter(ctx context.Context, c db.Conn, source, kind, shape string) error {
 	if _, ok := x.Source(source); ok && (kind == "" || x.Kind(source, kind) != nil && (shape == "" || x.Shape(source, kind,
 		shape) != nil)) {
 		return nil
 	}
 	sp := x.SpecOf(source, kind)
-	_, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
+	_, err := c.RunTransaction(ctx, func() error {
+		x.pool.MarkChanged(db.Catalog)
 		err := c.Execute(insertSource, 0, source)
 		if err == nil && kind != "" {
 			err = c.Execute(insertKind, 0, kind, usualPrefix(sp), (&Kind{Spec: sp}).ParentField(),
@@ -213,7 +244,7 @@ func (x *Catalog) Enter(ctx context.Context, c *sqlite.Conn, source, kind, shape
 	if err != nil {
 		return err
 	}
-	return x.Load(c)
+	return x.load(c, true)
 }
 
 // checkShapes returns an error if a further kind or shape number would not fit into the low bits of a posting.

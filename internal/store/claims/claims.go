@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 // MaxAge is how long a claim is kept. During this time the same form may be sent again without causing a second action.
@@ -21,17 +21,17 @@ const MaxAge = 24 * time.Hour
 const maxResult = 4 << 10
 
 var (
-	insertClaim = &sqlite.Statement{Head: "INSERT INTO claim (name, at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING RETURNING 1"}
-	selectClaim = &sqlite.Statement{Head: "SELECT at, result FROM claim WHERE name = ?"}
-	updateClaim = &sqlite.Statement{Head: "UPDATE claim SET result = ? WHERE name = ?"}
-	expireClaim = &sqlite.Statement{Head: "DELETE FROM claim WHERE at < ?"}
+	insertClaim = &db.Statement{Head: "INSERT INTO claim (name, at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING RETURNING 1"}
+	selectClaim = &db.Statement{Head: "SELECT at, result FROM claim WHERE name = ?"}
+	updateClaim = &db.Statement{Head: "UPDATE claim SET result = ? WHERE name = ?"}
+	expireClaim = &db.Statement{Head: "DELETE FROM claim WHERE at < ?"}
 )
 
 // Table stores claims. It is safe for concurrent use, also by several processes.
-type Table struct{ pool *sqlite.Pool }
+type Table struct{ pool *db.Pool }
 
 // New returns the table of claims of a database.
-func New(pool *sqlite.Pool) *Table { return &Table{pool} }
+func New(pool *db.Pool) *Table { return &Table{pool} }
 
 // ClaimAction stores that an action begins at now and returns first = true, unless the action was begun before. In that
 // case it returns when the action was begun, to the second, and how it ended. result is nil if its end was not stored.
@@ -43,7 +43,7 @@ func (t *Table) ClaimAction(ctx context.Context, name string, now time.Time) (fi
 	}
 	defer leave()
 	key := keyOf(name)
-	err = t.pool.ChangeDurably(ctx, func(c *sqlite.Conn) error {
+	err = t.pool.ChangeDurably(ctx, func(c db.Conn) error {
 		if err := c.Execute(expireClaim, 0, now.Add(-MaxAge).Unix()); err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (t *Table) ClaimAction(ctx context.Context, name string, now time.Time) (fi
 		})
 		return err
 	})
-	return first && err == nil, at, result, sqlite.WrapError(true, err, "claim an action")
+	return first && err == nil, at, result, db.WrapError(true, err, "claim an action")
 }
 
 // SettleAction stores how an action ended. When it returns the result is on the disk. Errors: ErrInvalid for no
@@ -70,10 +70,10 @@ func (t *Table) SettleAction(ctx context.Context, name string, result []byte) er
 	}
 	defer leave()
 	if len(result) == 0 || len(result) > maxResult {
-		return sqlite.WrapError(true, understudy.ErrInvalid, "settle an action")
+		return db.WrapError(true, understudy.ErrInvalid, "settle an action")
 	}
-	err = t.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error { return c.Execute(updateClaim, 0, result, keyOf(name)) })
-	return sqlite.WrapError(true, err, "settle an action")
+	err = t.pool.ReleaseDurably(ctx, func(c db.Conn) error { return c.Execute(updateClaim, 0, result, keyOf(name)) })
+	return db.WrapError(true, err, "settle an action")
 }
 
 // keyOf returns the stored form of an action's name: a hash, which has a fixed length and does not reveal the name.

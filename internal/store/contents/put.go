@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 	"understudy/kit/wal"
 	"understudy/request"
 )
@@ -52,7 +52,7 @@ func newFile(c request.Content) file {
 // wrapError adds the reason why a content was not stored.
 func wrapError(err error) error {
 	reason := ""
-	var known *sqlite.Fault
+	var known *db.Fault
 	switch {
 	case errors.As(err, &known):
 		return err
@@ -67,13 +67,13 @@ func wrapError(err error) error {
 	default:
 		reason = "the content did not come whole"
 	}
-	return &sqlite.Fault{Reason: reason, Saving: true, Err: err}
+	return &db.Fault{Reason: reason, Saving: true, Err: err}
 }
 
 var (
-	errLarge     = &sqlite.Fault{Reason: "larger than one content may be", Saving: true}
-	errErased    = &sqlite.Fault{Reason: "erased", Saving: true}
-	errForgotten = &sqlite.Fault{Reason: "its record was forgotten meanwhile", Saving: true}
+	errLarge     = &db.Fault{Reason: "larger than one content may be", Saving: true}
+	errErased    = &db.Fault{Reason: "erased", Saving: true}
+	errForgotten = &db.Fault{Reason: "its record was forgotten meanwhile", Saving: true}
 )
 
 // put writes the content to a temporary file and then moves it into place.

@@ -10,9 +10,8 @@ import (
 	"strings"
 
 	"understudy"
-	"understudy/internal/store/annotations"
 	"understudy/internal/store/codec"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 // batch is a group of records of one erasure that are erased together.
@@ -43,7 +42,7 @@ type erasing struct {
 	files          int
 }
 
-var selectErasing = &sqlite.Statement{Head: `SELECT g.number, g.erasure, g.source, g.kind, g.record, g.cause, g.bound, g.fields,
+var selectErasing = &db.Statement{Head: `SELECT g.number, g.erasure, g.source, g.kind, g.record, g.cause, g.bound, g.fields,
 	s.name, k.name
 	FROM erasing g JOIN source s ON s.number = g.source JOIN kind k ON k.number = g.kind
 	WHERE g.state = 0 AND g.erasure = (SELECT min(erasure) FROM erasing WHERE state = 0 AND erasure > 0) ORDER BY g.number LIMIT ?`}
@@ -52,7 +51,7 @@ var selectErasing = &sqlite.Statement{Head: `SELECT g.number, g.erasure, g.sourc
 func (r *job) readNext(ctx context.Context) (*batch, error) {
 	m := &matchers{texts: map[string]bool{}, numbers: map[string]bool{}, longTexts: map[string]bool{}}
 	b := &batch{job: r, eraser: r.eraser, matches: m, toErase: map[int64]bool{}, ids: map[string]bool{}}
-	err := r.eraser.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err := r.eraser.pool.Read(ctx, func(c db.Conn) error {
 		err := c.Query(selectErasing, 0, []driver.Value{int64(eraseBatch)}, func(row []driver.Value) error {
 			b.erasure, b.source, b.name = row[1].(int64), row[2].(int64), row[8].(string)
 			e := erasing{number: row[0].(int64), record: row[4].(int64), cause: Cause(row[5].(int64)), bound: row[6].(int64)}
@@ -80,7 +79,7 @@ func (r *job) readNext(ctx context.Context) (*batch, error) {
 }
 
 // readTexts reads the id of a record to erase, its versions to erase, and the texts in them.
-func (b *batch) readTexts(c *sqlite.Conn, e *erasing) error {
+func (b *batch) readTexts(c db.Conn, e *erasing) error {
 	versions := b.eraser.store.Versions(c)
 	present, all, err := versions.ListVersions(e.record)
 	if err != nil {
@@ -93,7 +92,7 @@ func (b *batch) readTexts(c *sqlite.Conn, e *erasing) error {
 			return err
 		}
 		if entry.Record != e.record {
-			return sqlite.NewDamageError("version %d is not of record %d", v, e.record)
+			return db.NewDamageError("version %d is not of record %d", v, e.record)
 		}
 		if entry.ID != "" {
 			e.id = entry.ID
@@ -135,8 +134,8 @@ func (b *batch) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(b.pages, sqlite.MaxTuples) {
-		if err := b.runTransaction(ctx, func(c *sqlite.Conn) error { return b.deletePages(c, part) }); err != nil {
+	for part := range slices.Chunk(b.pages, db.MaxTuples) {
+		if err := b.runTransaction(ctx, func(c db.Conn) error { return b.deletePages(c, part) }); err != nil {
 			return err
 		}
 	}
@@ -144,7 +143,7 @@ func (b *batch) run(ctx context.Context) error {
 		if err := b.forgetFiles(part); err != nil {
 			return err
 		}
-		if err := b.runTransaction(ctx, func(c *sqlite.Conn) error { return b.take(c, part) }); err != nil {
+		if err := b.runTransaction(ctx, func(c db.Conn) error { return b.take(c, part) }); err != nil {
 			return err
 		}
 		b.searched = true
@@ -177,11 +176,11 @@ func (b *batch) forgetFiles(part []erasing) error {
 
 // runTransaction runs work in a transaction. It first deletes the pages that were saved meanwhile and show a version to
 // erase.
-func (b *batch) runTransaction(ctx context.Context, work func(c *sqlite.Conn) error) error {
-	return b.eraser.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+func (b *batch) runTransaction(ctx context.Context, work func(c db.Conn) error) error {
+	return b.eraser.pool.Release(ctx, func(c db.Conn) (bool, error) {
 		late := b.late
-		broken, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
-			for part := range slices.Chunk(late, sqlite.MaxTuples) {
+		broken, err := c.RunTransaction(ctx, func() error {
+			for part := range slices.Chunk(late, db.MaxTuples) {
 				if err := b.deletePages(c, part); err != nil {
 					return err
 				}
@@ -195,7 +194,7 @@ func (b *batch) runTransaction(ctx context.Context, work func(c *sqlite.Conn) er
 	})
 }
 
-func (b *batch) deletePages(c *sqlite.Conn, numbers []int64) error {
+func (b *batch) deletePages(c db.Conn, numbers []int64) error {
 	gone, err := b.eraser.store.DeletePages(c, numbers)
 	if err != nil {
 		return err
@@ -204,7 +203,7 @@ func (b *batch) deletePages(c *sqlite.Conn, numbers []int64) error {
 }
 
 // take erases the bodies of some records, in a transaction.
-func (b *batch) take(c *sqlite.Conn, part []erasing) error {
+func (b *batch) take(c db.Conn, part []erasing) error {
 	if !b.searched {
 		if err := b.takeMentions(c); err != nil {
 			return err
@@ -234,7 +233,7 @@ func (b *batch) take(c *sqlite.Conn, part []erasing) error {
 }
 
 // takeRecord erases one record and returns how many bodies it erased.
-func (b *batch) takeRecord(c *sqlite.Conn, bodies Versions, e *erasing) (gone int64, err error) {
+func (b *batch) takeRecord(c db.Conn, bodies Versions, e *erasing) (gone int64, err error) {
 	slices.Sort(e.versions)
 	for _, v := range e.versions {
 		taken, err := bodies.Erase(b.name, e.kind.Name, e.record, v, e.cause == CauseDeleted)
@@ -248,7 +247,7 @@ func (b *batch) takeRecord(c *sqlite.Conn, bodies Versions, e *erasing) (gone in
 	if e.cause == CauseRedacted || e.cause == CauseDeleted && e.present {
 		return gone, nil
 	}
-	if err := annotations.Erase(c, e.record); err != nil || e.cause == CauseDeleted {
+	if err := b.eraser.written.Erase(c, e.record); err != nil || e.cause == CauseDeleted {
 		return gone, err
 	}
 	return gone, bodies.Forget(e.record)

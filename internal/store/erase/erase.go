@@ -20,7 +20,7 @@ import (
 
 	"understudy/internal/store/annotations"
 	"understudy/internal/store/codec"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 	"understudy/spec"
 )
 
@@ -34,7 +34,7 @@ type Kind struct {
 
 // Catalog provides the numbers of the sources and kinds that the store knows.
 type Catalog interface {
-	Source(name string) (number int64, ok bool)
+	FindSource(ctx context.Context, name string) (number int64, ok bool, err error)
 	Kind(source, kind string) (k Kind, ok bool)
 }
 
@@ -48,9 +48,9 @@ type Rows interface {
 	// calls end. The calls come from the writing goroutine. page is 0 if only the records are stored, not the page.
 	WatchPages(ctx context.Context, saved func(page int64, versions []int64)) (end func(), err error)
 	// DeletePages deletes pages in a transaction and returns how many existed.
-	DeletePages(c *sqlite.Conn, pages []int64) (gone int64, err error)
+	DeletePages(c db.Conn, pages []int64) (gone int64, err error)
 	// Versions opens the versions of records for one transaction.
-	Versions(c *sqlite.Conn) Versions
+	Versions(c db.Conn) Versions
 }
 
 // Versions are the versions of records in one transaction.
@@ -95,7 +95,7 @@ type Contents interface {
 
 // Options are the settings of an Eraser.
 type Options struct {
-	Pool        *sqlite.Pool
+	Pool        *db.Pool
 	Store       Store
 	Annotations *annotations.Book
 	Now         func() time.Time
@@ -103,7 +103,7 @@ type Options struct {
 
 // Eraser erases records of one store. It is safe for concurrent use.
 type Eraser struct {
-	pool    *sqlite.Pool
+	pool    *db.Pool
 	store   Store
 	written *annotations.Book // the notes that people wrote about records
 	now     func() time.Time

@@ -8,7 +8,7 @@ import (
 	"database/sql/driver"
 	"slices"
 
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 const (
@@ -42,7 +42,7 @@ func (r *Eraser) EraseListed(ctx context.Context, o Job) (done []Erasure, err er
 		return nil, ctx.Err()
 	}
 	done, err = (&job{eraser: r, o: o}).run(ctx)
-	return done, sqlite.WrapError(false, err, "erase what is listed")
+	return done, db.WrapError(false, err, "erase what is listed")
 }
 
 // job is one call of EraseListed.
@@ -54,11 +54,11 @@ type job struct {
 }
 
 var (
-	selectUnadopted = &sqlite.Statement{Head: "SELECT DISTINCT source, cause FROM erasing WHERE erasure = 0 ORDER BY source, cause"}
-	insertErasure   = &sqlite.Statement{Head: "INSERT INTO erasure (source, cause, hash, begun) VALUES (?, ?, ?, ?) RETURNING number"}
-	adoptErasing    = &sqlite.Statement{Head: "UPDATE erasing SET erasure = ? WHERE erasure = 0 AND source = ? AND cause = ?"}
-	selectOpen      = &sqlite.Statement{Head: "SELECT number FROM erasure WHERE done = 0 ORDER BY number"}
-	countErasing    = &sqlite.Statement{Head: "SELECT count(*) FROM erasing WHERE erasure > 0 AND state <> 1"}
+	selectUnadopted = &db.Statement{Head: "SELECT DISTINCT source, cause FROM erasing WHERE erasure = 0 ORDER BY source, cause"}
+	insertErasure   = &db.Statement{Head: "INSERT INTO erasure (source, cause, hash, begun) VALUES (?, ?, ?, ?) RETURNING number"}
+	adoptErasing    = &db.Statement{Head: "UPDATE erasing SET erasure = ? WHERE erasure = 0 AND source = ? AND cause = ?"}
+	selectOpen      = &db.Statement{Head: "SELECT number FROM erasure WHERE done = 0 ORDER BY number"}
+	countErasing    = &db.Statement{Head: "SELECT count(*) FROM erasing WHERE erasure > 0 AND state <> 1"}
 )
 
 // run marks the records, erases them batch by batch, overwrites the free bytes and writes the receipts.
@@ -98,8 +98,8 @@ func (r *job) run(ctx context.Context) ([]Erasure, error) {
 // assignErasures creates an erasure for each source and cause of the records that saves have listed. It also reads
 // which erasures are not finished.
 func (r *job) assignErasures(ctx context.Context) error {
-	return r.eraser.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-		return c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
+	return r.eraser.pool.Release(ctx, func(c db.Conn) (bool, error) {
+		return c.RunTransaction(ctx, func() error {
 			type owner struct{ source, cause int64 }
 			var all []owner
 			err := c.Query(selectUnadopted, 0, nil, func(row []driver.Value) error {
@@ -132,22 +132,22 @@ func (r *job) assignErasures(ctx context.Context) error {
 }
 
 var (
-	countErasure = &sqlite.Statement{Head: "UPDATE erasure SET records = records + ?, versions = versions + ?, pages = " +
+	countErasure = &db.Statement{Head: "UPDATE erasure SET records = records + ?, versions = versions + ?, pages = " +
 		"pages + ?, files = files + ? WHERE number = ?"}
-	updateErasing = &sqlite.Statement{Head: "UPDATE erasing SET state = 1 WHERE number = ?"}
+	updateErasing = &db.Statement{Head: "UPDATE erasing SET state = 1 WHERE number = ?"}
 )
 
 var (
-	deleteErasing = &sqlite.Statement{Head: "DELETE FROM erasing WHERE erasure > 0 AND state = 1"}
-	closeErasures = &sqlite.Statement{Head: "UPDATE erasure SET done = ? WHERE done = 0 AND NOT EXISTS (SELECT 1 " +
+	deleteErasing = &db.Statement{Head: "DELETE FROM erasing WHERE erasure > 0 AND state = 1"}
+	closeErasures = &db.Statement{Head: "UPDATE erasure SET done = ? WHERE done = 0 AND NOT EXISTS (SELECT 1 " +
 		"FROM erasing WHERE erasing.erasure = erasure.number)"}
-	deleteIdle = &sqlite.Statement{Head: "DELETE FROM erasure WHERE done > 0 AND cause = ? AND records = 0 AND pages = 0"}
+	deleteIdle = &db.Statement{Head: "DELETE FROM erasure WHERE done > 0 AND cause = ? AND records = 0 AND pages = 0"}
 )
 
 // finish writes the receipts. By then nothing of the erased records is left.
 func (r *job) finish(ctx context.Context) (done []Erasure, err error) {
-	err = r.eraser.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-		return c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
+	err = r.eraser.pool.Release(ctx, func(c db.Conn) (bool, error) {
+		return c.RunTransaction(ctx, func() error {
 			done = nil
 			if err := c.Execute(deleteErasing, 0); err != nil {
 				return err
@@ -172,13 +172,13 @@ func (r *job) finish(ctx context.Context) (done []Erasure, err error) {
 	return done, err
 }
 
-var selectTaken = &sqlite.Statement{Head: "SELECT count(*) FROM erasing g JOIN erasure e ON e.number = g.erasure " +
+var selectTaken = &db.Statement{Head: "SELECT count(*) FROM erasing g JOIN erasure e ON e.number = g.erasure " +
 	"WHERE g.state = 1 AND (e.records > 0 OR e.pages > 0)"}
 
 // sanitizeIfNeeded overwrites the free bytes of the file if anything was erased from its rows.
 func (r *job) sanitizeIfNeeded(ctx context.Context) error {
 	var taken int64
-	err := r.eraser.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err := r.eraser.pool.Read(ctx, func(c db.Conn) error {
 		_, err := c.QueryRow(selectTaken, nil, func(row []driver.Value) { taken = row[0].(int64) })
 		return err
 	})
@@ -188,11 +188,11 @@ func (r *job) sanitizeIfNeeded(ctx context.Context) error {
 	if err := r.eraser.store.SanitizeIndex(ctx); err != nil {
 		return err
 	}
-	_, err = r.eraser.pool.Sanitize(ctx)
+	_, err = r.eraser.pool.Engine.Sanitize(ctx, r.eraser.pool)
 	return err
 }
 
-var selectTakenFrom = &sqlite.Statement{Head: "SELECT DISTINCT s.name FROM erasing g JOIN source s ON s.number = g.source " +
+var selectTakenFrom = &db.Statement{Head: "SELECT DISTINCT s.name FROM erasing g JOIN source s ON s.number = g.source " +
 	"WHERE g.state = 1 ORDER BY 1"}
 
 // notifyTaken calls Gone for the records that an interrupted call has erased, because that call may have ended before
@@ -202,7 +202,7 @@ func (r *job) notifyTaken(ctx context.Context) error {
 		return err
 	}
 	var sources []string
-	err := r.eraser.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err := r.eraser.pool.Read(ctx, func(c db.Conn) error {
 		return c.Query(selectTakenFrom, 0, nil, func(row []driver.Value) error {
 			sources = append(sources, row[0].(string))
 			return nil

@@ -10,11 +10,11 @@ import (
 
 	"understudy"
 	"understudy/internal/store/codec"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 var (
-	insertListed = &sqlite.Statement{Head: "INSERT INTO erasing (erasure, source, kind, record, cause, at, state) " +
+	insertListed = &db.Statement{Head: "INSERT INTO erasing (erasure, source, kind, record, cause, at, state) " +
 		"VALUES ", Tuple: "(?, ?, ?, ?, ?, ?, ?)"}
 )
 
@@ -46,28 +46,31 @@ func (r *Eraser) EraseNumber(ctx context.Context, source, what string) (Erasure,
 		err = r.sanitize(ctx)
 	}
 	if err != nil || len(f.all) == 0 {
-		return Erasure{}, f, sqlite.WrapError(false, err, "erase in %s", source)
+		return Erasure{}, f, db.WrapError(false, err, "erase in %s", source)
 	}
 	e, err := r.list(ctx, source, what, f.all)
 	if err == nil {
 		err = r.store.Mark(ctx, e.Number)
 	}
-	return e, f, sqlite.WrapError(false, err, "erase in %s", source)
+	return e, f, db.WrapError(false, err, "erase in %s", source)
 }
 
 // deleteWhole deletes the pages of a source that are stored whole, and returns how many there were. Such a page
 // may mention a person although no record was found.
 func (r *Eraser) deleteWhole(ctx context.Context, source string) (int, error) {
-	number, _ := r.store.Source(source)
+	number, _, err := r.store.FindSource(ctx, source)
+	if err != nil {
+		return 0, err
+	}
 	var whole []int64
-	err := r.store.VisitPages(ctx, number, func(page int64, sk *codec.Skeleton) {
+	err = r.store.VisitPages(ctx, number, func(page int64, sk *codec.Skeleton) {
 		if _, why := understudy.OutageRows(sk.Kept); why != "" {
 			whole = append(whole, page)
 		}
 	})
-	for part := range slices.Chunk(whole, sqlite.MaxTuples) {
+	for part := range slices.Chunk(whole, db.MaxTuples) {
 		if err == nil {
-			err = r.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error {
+			err = r.pool.ReleaseDurably(ctx, func(c db.Conn) error {
 				_, err := r.store.DeletePages(c, part)
 				return err
 			})
@@ -84,14 +87,17 @@ func (r *Eraser) sanitize(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	_, err := r.pool.Sanitize(ctx)
+	_, err := r.pool.Engine.Sanitize(ctx, r.pool)
 	return err
 }
 
 // list lists all records of an erasure. When it returns, the list is on the disk. It writes only rows: a million rows
 // take seconds, while marking as many records takes minutes.
 func (r *Eraser) list(ctx context.Context, source, what string, all []record) (e Erasure, err error) {
-	number, _ := r.store.Source(source)
+	number, _, err := r.store.FindSource(ctx, source)
+	if err != nil {
+		return e, err
+	}
 	// Sorted by kind and number, because records with adjacent numbers are mostly in the same block
 	slices.SortFunc(all, func(a, b record) int {
 		if a.kind != b.kind {
@@ -106,7 +112,7 @@ func (r *Eraser) list(ctx context.Context, source, what string, all []record) (e
 			kinds[one.kind] = k.Number
 		}
 	}
-	err = r.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error {
+	err = r.pool.ReleaseDurably(ctx, func(c db.Conn) error {
 		seal, err := readSealKey(c)
 		if err != nil {
 			return err
@@ -117,7 +123,7 @@ func (r *Eraser) list(ctx context.Context, source, what string, all []record) (e
 			return err
 		}
 		var args []driver.Value
-		for part := range slices.Chunk(all, sqlite.MaxTuples) {
+		for part := range slices.Chunk(all, db.MaxTuples) {
 			args = args[:0]
 			for _, one := range part {
 				args = append(args, e.Number, number, kinds[one.kind], one.number, int64(CauseAsked), now, int64(stateListed))

@@ -6,9 +6,8 @@ package erase
 import (
 	"database/sql/driver"
 
-	"understudy/internal/store/annotations"
+	"understudy/internal/store/db"
 	"understudy/internal/store/kv"
-	"understudy/internal/store/sqlite"
 )
 
 // longText is the minimum length of a text that is searched for in jobs and values. A shorter text may be an ordinary
@@ -16,18 +15,18 @@ import (
 const longText = 16
 
 var (
-	selectJobTexts  = &sqlite.Statement{Head: "SELECT number, key, payload, mark, error, note FROM job"}
-	deleteJobText   = &sqlite.Statement{Head: "DELETE FROM job WHERE number = ?"}
-	clearJobText    = &sqlite.Statement{Head: "UPDATE job SET error = '', note = '' WHERE number = ?"}
-	selectAllFields = &sqlite.Statement{Head: "SELECT number, names FROM fields"}
-	unsetFields     = &sqlite.Statement{Head: "UPDATE change SET fields = 0 WHERE fields = ?"}
-	deleteFields    = &sqlite.Statement{Head: "DELETE FROM fields WHERE number = ?"}
-	selectAllValues = &sqlite.Statement{Head: "SELECT name, value FROM kv"}
+	selectJobTexts  = &db.Statement{Head: "SELECT number, key, payload, mark, error, note FROM job"}
+	deleteJobText   = &db.Statement{Head: "DELETE FROM job WHERE number = ?"}
+	clearJobText    = &db.Statement{Head: "UPDATE job SET error = '', note = '' WHERE number = ?"}
+	selectAllFields = &db.Statement{Head: "SELECT number, names FROM fields"}
+	unsetFields     = &db.Statement{Head: "UPDATE change SET fields = 0 WHERE fields = ?"}
+	deleteFields    = &db.Statement{Head: "DELETE FROM fields WHERE number = ?"}
+	selectAllValues = &db.Statement{Head: "SELECT name, value FROM kv"}
 )
 
 // takeMentions removes the batch's texts from jobs, values and notes, in a transaction. It deletes a job or a value
 // that is about an erased record. If only the error or the note of a job contains a text, it clears both.
-func (b *batch) takeMentions(c *sqlite.Conn) error {
+func (b *batch) takeMentions(c db.Conn) error {
 	if !b.matches.hasLong() {
 		return nil
 	}
@@ -51,7 +50,7 @@ func (b *batch) takeMentions(c *sqlite.Conn) error {
 		})
 	}
 	if err == nil {
-		err = annotations.EraseMentions(c, b.matches.matchColumn)
+		err = b.eraser.written.EraseMentions(c, b.matches.matchColumn)
 	}
 	if err == nil {
 		err = b.eraseNames(c)
@@ -88,7 +87,7 @@ func (t *matchers) matchColumn(v driver.Value) bool {
 
 // eraseNames removes sets of field names from changes if they contain a number or a long text, because an API might
 // name fields after people.
-func (b *batch) eraseNames(c *sqlite.Conn) error {
+func (b *batch) eraseNames(c db.Conn) error {
 	var sets []int64
 	err := c.Query(selectAllFields, 0, nil, func(r []driver.Value) error {
 		if b.matches.matchColumn(r[1]) {

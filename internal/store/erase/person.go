@@ -11,8 +11,8 @@ import (
 
 	"understudy"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/names"
-	"understudy/internal/store/sqlite"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
 )
@@ -38,7 +38,7 @@ const maxRounds = 8
 // finding is the state of one search.
 type finding struct {
 	store   Store
-	pool    *sqlite.Pool
+	pool    *db.Pool
 	text    string // the text that the caller asked to erase
 	n       understudy.Phone
 	source  string
@@ -61,12 +61,15 @@ func (r *Eraser) Find(ctx context.Context, source, what string) (Found, error) {
 	}
 	defer leave()
 	f, err := r.find(ctx, source, what)
-	return f, sqlite.WrapError(false, err, "find records in %s", source)
+	return f, db.WrapError(false, err, "find records in %s", source)
 }
 
 // find searches all bodies of the source, and again while a round has found more records.
 func (r *Eraser) find(ctx context.Context, source, what string) (Found, error) {
-	number, ok := r.store.Source(source)
+	number, ok, err := r.store.FindSource(ctx, source)
+	if err != nil {
+		return Found{}, err
+	}
 	if !ok {
 		return Found{}, fmt.Errorf("%w: nothing is stored of a source %q", understudy.ErrInvalid, source)
 	}
@@ -116,8 +119,8 @@ func (f *finding) checkFound() (Found, error) {
 
 // addRecord begins the search with one record, given by its id.
 func (f *finding) addRecord(ctx context.Context, k Kind, id string) error {
-	return f.pool.Read(ctx, func(c *sqlite.Conn) error {
-		record, err := names.FindRecord(c, k.Number, sqlite.AppendID(nil, k.Prefix, id))
+	return f.pool.Read(ctx, func(c db.Conn) error {
+		record, err := names.FindRecord(c, k.Number, db.AppendID(nil, k.Prefix, id))
 		if err == nil && record != 0 {
 			f.add(k, &codec.Entry{Record: record, ID: id})
 		}

@@ -12,8 +12,9 @@ import (
 	"database/sql/driver"
 	"encoding/hex"
 	"time"
+
 	"understudy"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 // Cause is the reason why something is erased.
@@ -60,8 +61,8 @@ type Waiting struct {
 const MaxErasures = 1000
 
 var (
-	selectWaiting = &sqlite.Statement{Head: "SELECT count(*), coalesce(min(at), 0) FROM erasing"}
-	selectErasure = &sqlite.Statement{Head: `SELECT e.number, s.name, e.cause, e.hash, e.begun, e.done, e.records, e.versions, e.pages, e.files
+	selectWaiting = &db.Statement{Head: "SELECT count(*), coalesce(min(at), 0) FROM erasing"}
+	selectErasure = &db.Statement{Head: `SELECT e.number, s.name, e.cause, e.hash, e.begun, e.done, e.records, e.versions, e.pages, e.files
 		FROM erasure e JOIN source s ON s.number = e.source WHERE e.number > ? AND e.number <= ? ORDER BY e.number DESC LIMIT ?`}
 )
 
@@ -72,7 +73,7 @@ func (r *Eraser) CountWaiting(ctx context.Context) (w Waiting, err error) {
 		return w, err
 	}
 	defer leave()
-	err = r.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = r.pool.Read(ctx, func(c db.Conn) error {
 		_, err := c.QueryRow(selectWaiting, nil, func(row []driver.Value) {
 			w.Records = row[0].(int64)
 			if at := row[1].(int64); at != 0 {
@@ -81,7 +82,7 @@ func (r *Eraser) CountWaiting(ctx context.Context) (w Waiting, err error) {
 		})
 		return err
 	})
-	return w, sqlite.WrapError(false, err, "count what is to be erased")
+	return w, db.WrapError(false, err, "count what is to be erased")
 }
 
 // ReadErasures returns the receipts with numbers below before, newest first; 0 means all receipts. It returns at most
@@ -95,15 +96,15 @@ func (r *Eraser) ReadErasures(ctx context.Context, before int64, limit int) (all
 	if before <= 0 {
 		before = 1 << 62
 	}
-	err = r.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = r.pool.Read(ctx, func(c db.Conn) error {
 		all, err = readErasures(c, 0, before-1, min(limit, MaxErasures))
 		return err
 	})
-	return all, sqlite.WrapError(false, err, "read the receipts")
+	return all, db.WrapError(false, err, "read the receipts")
 }
 
 // readErasures returns the receipts with numbers above after, up to and including last.
-func readErasures(c *sqlite.Conn, after, last int64, limit int) (all []Erasure, err error) {
+func readErasures(c db.Conn, after, last int64, limit int) (all []Erasure, err error) {
 	if limit <= 0 {
 		return nil, nil
 	}
@@ -122,12 +123,12 @@ func readErasures(c *sqlite.Conn, after, last int64, limit int) (all []Erasure, 
 }
 
 var (
-	selectSeal = &sqlite.Statement{Head: "SELECT seal FROM counter"}
-	updateSeal = &sqlite.Statement{Head: "UPDATE counter SET seal = ?"}
+	selectSeal = &db.Statement{Head: "SELECT seal FROM counter"}
+	updateSeal = &db.Statement{Head: "UPDATE counter SET seal = ?"}
 )
 
 // readSealKey returns the key for the hashes in receipts. It creates and stores the key when it is first needed.
-func readSealKey(c *sqlite.Conn) (key []byte, err error) {
+func readSealKey(c db.Conn) (key []byte, err error) {
 	if _, err = c.QueryRow(selectSeal, nil, func(row []driver.Value) { key = row[0].([]byte) }); err != nil || len(key) > 0 {
 		return key, err
 	}

@@ -22,7 +22,7 @@ import (
 	"slices"
 	"time"
 
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 const (
@@ -44,12 +44,12 @@ type Store interface {
 	VisitShown(ctx context.Context, each func(versions []int64)) error
 	// Prune deletes the bodies of versions, except for the newest of each record, and returns how many bodies
 	// it deleted. The versions are given by block, as a bit set of positions in the block.
-	Prune(c *sqlite.Conn, versions map[int64]uint64) (removed int64, err error)
+	Prune(c db.Conn, versions map[int64]uint64) (removed int64, err error)
 }
 
 // Options are the settings of an Evictor. All are required.
 type Options struct {
-	Pool   *sqlite.Pool
+	Pool   *db.Pool
 	Store  Store
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -58,7 +58,7 @@ type Options struct {
 // Evictor frees space in one file. It is safe for concurrent use.
 type Evictor struct {
 	o          Options
-	pool       *sqlite.Pool
+	pool       *db.Pool
 	reads      reads
 	background background
 	writes     int64 // the number of saves that may follow before the file's size is checked again
@@ -71,60 +71,45 @@ func New(o Options) *Evictor {
 	return e
 }
 
-var (
-	pragmaPages = &sqlite.Statement{Head: "PRAGMA page_count"}
-	pragmaFree  = &sqlite.Statement{Head: "PRAGMA freelist_count"}
-)
-
-// countUsedPages returns how many pages of the file are in use, including those in the log.
-func countUsedPages(c *sqlite.Conn) (used int64, err error) {
-	_, err = c.QueryRow(pragmaPages, nil, func(r []driver.Value) { used = r[0].(int64) })
-	if err != nil {
-		return 0, err
-	}
-	_, err = c.QueryRow(pragmaFree, nil, func(r []driver.Value) { used -= r[0].(int64) })
-	return used, err
-}
-
 // pagesPerSave is about how many pages of the file one save may need.
 const pagesPerSave = 1024
 
 // checkFull reports whether the next save may reach the level at which eviction starts. The writing goroutine
 // calls it after each save. Usually the count of the last check is enough. failed means that the save failed,
 // perhaps for lack of space.
-func (e *Evictor) checkFull(c *sqlite.Conn, failed bool) (bool, error) {
+func (e *Evictor) checkFull(c db.Conn, failed bool) (bool, error) {
 	if e.writes--; e.writes > 0 && !failed {
 		return false, nil
 	}
 	e.writes = 0
-	if e.pool.Pages == 0 {
+	if e.pool.Engine.Limit() == 0 {
 		return false, nil
 	}
-	used, err := countUsedPages(c)
+	used, err := e.pool.Engine.CountUsed(c)
 	if err != nil {
 		return false, err
 	}
-	e.writes = max(0, (e.pool.Pages*evictAbovePercent/100-used)/pagesPerSave)
-	return used*100 > e.pool.Pages*evictAbovePercent, nil
+	e.writes = max(0, (e.pool.Engine.Limit()*evictAbovePercent/100-used)/pagesPerSave)
+	return used*100 > e.pool.Engine.Limit()*evictAbovePercent, nil
 }
 
 // checkUse reports whether more than percent of the limit is in use.
-func (e *Evictor) checkUse(c *sqlite.Conn, percent int64) (bool, error) {
-	if e.pool.Pages == 0 {
+func (e *Evictor) checkUse(c db.Conn, percent int64) (bool, error) {
+	if e.pool.Engine.Limit() == 0 {
 		return false, nil
 	}
-	used, err := countUsedPages(c)
-	return used*100 > e.pool.Pages*percent, err
+	used, err := e.pool.Engine.CountUsed(c)
+	return used*100 > e.pool.Engine.Limit()*percent, err
 }
 
 // Start begins to evict in the background if the file is near its limit.
 func (e *Evictor) Start(ctx context.Context) {
-	_ = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { e.StartIfNeeded(c, true); return false, nil })
+	_ = e.pool.Write(ctx, func(c db.Conn) (bool, error) { e.StartIfNeeded(c, true); return false, nil })
 }
 
 // StartIfNeeded begins to evict in the background if the file is near its limit. The store calls it after every
 // save, with the writing connection. failed means that the save failed.
-func (e *Evictor) StartIfNeeded(c *sqlite.Conn, failed bool) {
+func (e *Evictor) StartIfNeeded(c db.Conn, failed bool) {
 	near, err := e.checkFull(c, failed)
 	if err != nil || !near || !e.background.takeTurn(e.o.Now()) {
 		return
@@ -151,13 +136,13 @@ func (e *Evictor) Evict(ctx context.Context) error {
 	}
 	err = e.runTurn(ctx, func(ctx context.Context) (enough bool, err error) {
 		near := false
-		err = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) { near, err = e.checkUse(c, evictAbovePercent); return false, err })
+		err = e.pool.Write(ctx, func(c db.Conn) (bool, error) { near, err = e.checkUse(c, evictAbovePercent); return false, err })
 		if err != nil || !near {
 			return true, err
 		}
 		return e.makeRoom(ctx)
 	})
-	return sqlite.WrapError(false, err, "make room in %s", e.pool.Path)
+	return db.WrapError(false, err, "make room in %s", e.pool.Engine.Name())
 }
 
 // runTurn does the work of a turn and gives the turn back.
@@ -192,7 +177,7 @@ func (e *Evictor) checkRoom(ctx context.Context, err error) (enough bool, _ erro
 	if err != nil {
 		return false, err
 	}
-	err = e.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
+	err = e.pool.Write(ctx, func(c db.Conn) (bool, error) {
 		beyond, err := e.checkUse(c, evictToPercent)
 		enough = !beyond
 		return false, err
@@ -226,11 +211,11 @@ func (e *Evictor) evictPages(ctx context.Context, before, n int64) (left int64, 
 }
 
 var (
-	selectAges = &sqlite.Statement{Head: "SELECT number, max(read, at / 1000000000) FROM page WHERE number > ? ORDER BY number LIMIT ?"}
+	selectAges = &db.Statement{Head: "SELECT number, max(read, at / 1000000000) FROM page WHERE number > ? ORDER BY number LIMIT ?"}
 	// deletePages deletes the given pages, except for pages that were read or saved after they were chosen.
-	deletePages = &sqlite.Statement{Head: "DELETE FROM page WHERE max(read, at / 1000000000) <= ? " +
+	deletePages = &db.Statement{Head: "DELETE FROM page WHERE max(read, at / 1000000000) <= ? " +
 		"AND number IN (", Tuple: "?", Tail: ") RETURNING 1"}
-	updateEvicted = &sqlite.Statement{Head: "UPDATE counter SET evicted_pages = evicted_pages + ?, evicted_versions = " +
+	updateEvicted = &db.Statement{Head: "UPDATE counter SET evicted_pages = evicted_pages + ?, evicted_versions = " +
 		"evicted_versions + ?, evicted_at = ?"}
 )
 
@@ -245,7 +230,7 @@ func (e *Evictor) findOldest(ctx context.Context, before int64, n int) (oldest [
 	last, rows := int64(-1), chunk
 	for rows == chunk {
 		rows = 0
-		err := e.pool.Read(ctx, func(c *sqlite.Conn) error {
+		err := e.pool.Read(ctx, func(c db.Conn) error {
 			return c.Query(selectAges, 0, []driver.Value{last, int64(chunk)}, func(r []driver.Value) error {
 				last = r[0].(int64)
 				rows++
@@ -272,8 +257,8 @@ func (e *Evictor) evictSome(ctx context.Context, part []pageAge) (gone int64, en
 	for _, p := range part {
 		args = append(args, p.number)
 	}
-	err = e.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-		broken, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
+	err = e.pool.Release(ctx, func(c db.Conn) (bool, error) {
+		broken, err := c.RunTransaction(ctx, func() error {
 			err := c.Query(deletePages, len(part), args, func([]driver.Value) error { gone++; return nil })
 			if err != nil || gone == 0 {
 				return err
@@ -291,7 +276,7 @@ func (e *Evictor) evictSome(ctx context.Context, part []pageAge) (gone int64, en
 }
 
 // countEvicted adds to the counters of evicted pages and versions.
-func (e *Evictor) countEvicted(c *sqlite.Conn, pages, versions int64) error {
+func (e *Evictor) countEvicted(c db.Conn, pages, versions int64) error {
 	return c.Execute(updateEvicted, 0, pages, versions, e.o.Now().UnixNano())
 }
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 const (
@@ -78,11 +78,11 @@ func (r *reads) give(back map[int64]int64) {
 	}
 }
 
-var updateRead = &sqlite.Statement{Head: "UPDATE page SET read = ? WHERE number = ?"}
+var updateRead = &db.Statement{Head: "UPDATE page SET read = ? WHERE number = ?"}
 
 // PutReads writes some of the read times, inside a transaction. The caller must call undo if the transaction fails.
-func (e *Evictor) PutReads(c *sqlite.Conn) (undo func(), err error) {
-	some := e.reads.take(sqlite.MaxTuples)
+func (e *Evictor) PutReads(c db.Conn) (undo func(), err error) {
+	some := e.reads.take(db.MaxTuples)
 	undo = func() { e.reads.give(some) }
 	for number, at := range some {
 		if err := c.Execute(updateRead, 0, driver.Value(at), driver.Value(number)); err != nil {
@@ -97,8 +97,8 @@ func (e *Evictor) SaveReads() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	for e.reads.hasTimes() {
-		err := e.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-			return c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
+		err := e.pool.Release(ctx, func(c db.Conn) (bool, error) {
+			return c.RunTransaction(ctx, func() error {
 				_, err := e.PutReads(c)
 				return err
 			})

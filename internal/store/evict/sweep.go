@@ -13,7 +13,7 @@ import (
 	"sync"
 
 	"understudy/internal/store/codec"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 const (
@@ -58,7 +58,7 @@ func (s *candidates) takeFree(blocks int) map[int64]uint64 {
 	return places
 }
 
-var selectOld = &sqlite.Statement{Head: `SELECT p.held, p.number, coalesce(p.version, p.number) FROM past p LEFT
+var selectOld = &db.Statement{Head: `SELECT p.held, p.number, coalesce(p.version, p.number) FROM past p LEFT
 	JOIN held h ON h.number = p.held
 	WHERE (p.held, p.number) > (?, ?) AND p.tag IS NOT NULL AND h.version IS NOT coalesce(p.version, p.number)
 	ORDER BY p.held, p.number LIMIT ?`}
@@ -76,7 +76,7 @@ func (e *Evictor) findOld(ctx context.Context, above int64) (s *candidates, err 
 	held, number, n := int64(-1), int64(0), chunk
 	for n == chunk {
 		n = 0
-		err := e.pool.Read(ctx, func(c *sqlite.Conn) error {
+		err := e.pool.Read(ctx, func(c db.Conn) error {
 			return c.Query(selectOld, 0, []driver.Value{held, number, int64(chunk)}, func(r []driver.Value) error {
 				held, number = r[0].(int64), r[1].(int64)
 				n++
@@ -128,11 +128,11 @@ func (e *Evictor) sweepSome(ctx context.Context, s *candidates) (removed int64, 
 		return 0, false, err
 	}
 	for len(s.versions) > 0 && !enough {
-		err := e.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+		err := e.pool.Release(ctx, func(c db.Conn) (bool, error) {
 			// The writing connection is in use here, so no save can run.
 			places := s.takeFree(sweepBlocks)
 			n := int64(0)
-			broken, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() (err error) {
+			broken, err := c.RunTransaction(ctx, func() (err error) {
 				if n, err = e.o.Store.Prune(c, places); err != nil || n == 0 {
 					return err
 				}

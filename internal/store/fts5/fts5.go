@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 // Columns is the number of word columns of the table. Words of the first column cost least.
@@ -34,15 +34,15 @@ type Write struct {
 }
 
 var (
-	insertRow = &sqlite.Statement{Head: "INSERT INTO words (rowid, body, plain, plain2, plain3, phone, phone2, name, url, other) " +
+	insertRow = &db.Statement{Head: "INSERT INTO words (rowid, body, plain, plain2, plain3, phone, phone2, name, url, other) " +
 		"VALUES ", Tuple: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"}
-	deleteRow = &sqlite.Statement{Head: "INSERT INTO words (words, rowid, body, plain, plain2, plain3, phone, phone2, name, url, " +
+	deleteRow = &db.Statement{Head: "INSERT INTO words (words, rowid, body, plain, plain2, plain3, phone, phone2, name, url, " +
 		"other) VALUES ", Tuple: "('delete', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"}
-	deleteAll = &sqlite.Statement{Head: "INSERT INTO words (words) VALUES ('delete-all')"}
+	deleteAll = &db.Statement{Head: "INSERT INTO words (words) VALUES ('delete-all')"}
 )
 
 // Update executes the writes in the transaction of c.
-func Update(c *sqlite.Conn, writes Pending) error {
+func Update(c db.Conn, writes Pending) error {
 	args := make([]driver.Value, 0, len(writes)*(1+Columns))
 	for i := 0; i < len(writes); {
 		args = args[:0]
@@ -74,12 +74,12 @@ func (w *Write) appendArgs(args []driver.Value) []driver.Value {
 }
 
 // Clear deletes all rows in the transaction of c.
-func Clear(c *sqlite.Conn) error { return c.Execute(deleteAll, 0) }
+func Clear(c db.Conn) error { return c.Execute(deleteAll, 0) }
 
-var selectWord = &sqlite.Statement{Head: "SELECT term FROM word WHERE term >= ? LIMIT 1", Reads: sqlite.Index}
+var selectWord = &db.Statement{Head: "SELECT term FROM word WHERE term >= ? LIMIT 1", Reads: db.Index}
 
 // FindNext returns the first word in the index that is not before from, or "" if there is none.
-func FindNext(c *sqlite.Conn, from string) (word string, err error) {
+func FindNext(c db.Conn, from string) (word string, err error) {
 	_, err = c.QueryRow(selectWord, []driver.Value{from}, func(r []driver.Value) { word, _ = r[0].(string) })
 	return word, err
 }
@@ -87,11 +87,11 @@ func FindNext(c *sqlite.Conn, from string) (word string, err error) {
 // batch is the number of entries of the index that ListBeginning reads at once.
 const batch = 64
 
-var selectWords = &sqlite.Statement{Head: "SELECT term FROM word WHERE term >= ? AND term < ? LIMIT ?", Reads: sqlite.Index}
+var selectWords = &db.Statement{Head: "SELECT term FROM word WHERE term >= ? AND term < ? LIMIT ?", Reads: db.Index}
 
 // ListBeginning returns up to most words in the index that begin with a prefix. many reports that there are more such
 // words.
-func ListBeginning(c *sqlite.Conn, prefix string, most int) (all []string, many bool, err error) {
+func ListBeginning(c db.Conn, prefix string, most int) (all []string, many bool, err error) {
 	const after, last = "\x01", "\U0010ffff" // characters that sort before and after every character of a word
 	from := prefix
 	for n := batch; err == nil && n == batch; {
@@ -132,10 +132,10 @@ func (w *Write) VisitWords(yield func(Word)) {
 	}
 }
 
-var selectAll = &sqlite.Statement{Head: "SELECT term, doc, col, offset FROM word"}
+var selectAll = &db.Statement{Head: "SELECT term, doc, col, offset FROM word"}
 
 // VisitWords calls yield with every word of the index until yield returns an error.
-func VisitWords(c *sqlite.Conn, yield func(Word) error) error {
+func VisitWords(c db.Conn, yield func(Word) error) error {
 	return c.Query(selectAll, 0, nil, func(r []driver.Value) error {
 		return yield(Word{r[0].(string), r[1].(int64), slices.Index(names[:], r[2].(string)), r[3].(int64)})
 	})
@@ -144,6 +144,6 @@ func VisitWords(c *sqlite.Conn, yield func(Word) error) error {
 // Reload makes a connection read the list of the index's segments again. FTS5 keeps this list in memory. Its own
 // check (xIntegrity, SQLite 3.53) reports a segment as lost after another connection has merged it. A query by words
 // compares the list with the file.
-func Reload(c *sqlite.Conn) error {
-	return c.QueryOnce("SELECT rowid FROM words WHERE words MATCH '"+matchNone+"' LIMIT 1", func([]driver.Value) error { return nil })
+func Reload(c db.Conn) error {
+	return c.QueryOnce("SELECT rowid FROM words WHERE words MATCH '"+matchNone+"' LIMIT 1", nil, func([]driver.Value) error { return nil })
 }

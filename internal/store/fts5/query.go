@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"understudy/internal/store/db"
 	"understudy/internal/store/postings"
-	"understudy/internal/store/sqlite"
 )
 
 // Op says how a Query combines its parts.
@@ -30,15 +30,15 @@ type Query struct {
 }
 
 var (
-	selectDown = &sqlite.Statement{Head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?",
-		Reads: sqlite.Index}
-	selectUp = &sqlite.Statement{Head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? ORDER BY rowid LIMIT ?",
-		Reads: sqlite.Index}
+	selectDown = &db.Statement{Head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?",
+		Reads: db.Index}
+	selectUp = &db.Statement{Head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? ORDER BY rowid LIMIT ?",
+		Reads: db.Index}
 )
 
 // Find returns the postings whose rows match a query, as if the pending rows were written. If up is set, they are in
 // ascending order.
-func Find(c *sqlite.Conn, pending Pending, q *Query, up bool) (postings.Iterator, error) {
+func Find(c db.Conn, pending Pending, q *Query, up bool) (postings.Iterator, error) {
 	match, err := q.buildExpression(c)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ const (
 
 // buildExpression returns the query in the language of FTS5 (sqlite.org/fts5.html#full_text_query_syntax).
 // Words contain no quotes.
-func (q *Query) buildExpression(c *sqlite.Conn) (string, error) {
+func (q *Query) buildExpression(c db.Conn) (string, error) {
 	var parts []string
 	for i := range q.Parts {
 		part, err := q.Parts[i].buildExpression(c)

@@ -12,21 +12,21 @@ import (
 	"slices"
 	"strings"
 
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 // minRevealing is how many characters of a word reveal something: the tag of four characters and four letters.
 const minRevealing = 4 + 4
 
 var (
-	selectSeparators = &sqlite.Statement{Head: "SELECT segid, CAST(term AS BLOB), pgno FROM words_idx WHERE length(term) > ? " +
+	selectSeparators = &db.Statement{Head: "SELECT segid, CAST(term AS BLOB), pgno FROM words_idx WHERE length(term) > ? " +
 		"ORDER BY segid, term"}
-	updateSeparator  = &sqlite.Statement{Head: "UPDATE words_idx SET term = ? WHERE segid = ? AND pgno = ?"}
-	deleteSeparator  = &sqlite.Statement{Head: "DELETE FROM words_idx WHERE segid = ? AND pgno = ?"}
-	selectSeparator  = &sqlite.Statement{Head: "SELECT pgno FROM words_idx WHERE segid = ? AND term = ?"}
-	selectStructure  = &sqlite.Statement{Head: "SELECT block FROM words_data WHERE id = 10"}
-	deleteSegment    = &sqlite.Statement{Head: "DELETE FROM words_data WHERE id BETWEEN ? AND ?"}
-	deleteSeparators = &sqlite.Statement{Head: "DELETE FROM words_idx WHERE segid = ?"}
+	updateSeparator  = &db.Statement{Head: "UPDATE words_idx SET term = ? WHERE segid = ? AND pgno = ?"}
+	deleteSeparator  = &db.Statement{Head: "DELETE FROM words_idx WHERE segid = ? AND pgno = ?"}
+	selectSeparator  = &db.Statement{Head: "SELECT pgno FROM words_idx WHERE segid = ? AND term = ?"}
+	selectStructure  = &db.Statement{Head: "SELECT block FROM words_data WHERE id = 10"}
+	deleteSegment    = &db.Statement{Head: "DELETE FROM words_data WHERE id BETWEEN ? AND ?"}
+	deleteSeparators = &db.Statement{Head: "DELETE FROM words_idx WHERE segid = ?"}
 )
 
 // segmentShift is the position of a segment's number in the ids of its pages (fts5_index.c: FTS5_SEGMENT_ROWID).
@@ -39,16 +39,16 @@ type separator struct {
 }
 
 // Sanitize replaces what deleted words have left in the index, in short transactions.
-func Sanitize(ctx context.Context, pool *sqlite.Pool) error {
-	err := pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-		return c.RunTransaction(ctx, sqlite.BeginWrite, func() error { return dropMerged(c) })
+func Sanitize(ctx context.Context, pool *db.Pool) error {
+	err := pool.Release(ctx, func(c db.Conn) (bool, error) {
+		return c.RunTransaction(ctx, func() error { return dropMerged(c) })
 	})
 	if err != nil {
 		return err
 	}
 	for {
 		var stale []separator
-		err := pool.Read(ctx, func(c *sqlite.Conn) (err error) {
+		err := pool.Read(ctx, func(c db.Conn) (err error) {
 			stale, err = listStale(c)
 			return err
 		})
@@ -56,8 +56,8 @@ func Sanitize(ctx context.Context, pool *sqlite.Pool) error {
 			return err
 		}
 		slices.Reverse(stale)
-		err = pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
-			return c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
+		err = pool.Release(ctx, func(c db.Conn) (bool, error) {
+			return c.RunTransaction(ctx, func() error {
 				for i := range stale {
 					if err := replaceSeparator(c, &stale[i]); err != nil {
 						return err
@@ -73,7 +73,7 @@ func Sanitize(ctx context.Context, pool *sqlite.Pool) error {
 }
 
 // dropMerged deletes the segments that a merge has read completely, as FTS5 does at the end of the merge.
-func dropMerged(c *sqlite.Conn) error {
+func dropMerged(c db.Conn) error {
 	var structure []byte
 	if _, err := c.QueryRow(selectStructure, nil, func(r []driver.Value) { structure = slices.Clone(r[0].([]byte)) }); err != nil {
 		return err
@@ -123,7 +123,7 @@ func mergedSegments(structure []byte) (merged []int64) {
 }
 
 // replaceSeparator replaces a separator, unless a word begins with it again or the pages of the index have changed.
-func replaceSeparator(c *sqlite.Conn, s *separator) error {
+func replaceSeparator(c db.Conn, s *separator) error {
 	is, err := findSeparator(c, s.segment, s.text)
 	if err != nil || is != s.page {
 		return err
@@ -146,13 +146,13 @@ func replaceSeparator(c *sqlite.Conn, s *separator) error {
 }
 
 // findSeparator returns the page of the index that has a separator, or 0 if no page has it.
-func findSeparator(c *sqlite.Conn, segment int64, text string) (page int64, err error) {
+func findSeparator(c db.Conn, segment int64, text string) (page int64, err error) {
 	_, err = c.QueryRow(selectSeparator, []driver.Value{segment, []byte(text)}, func(r []driver.Value) { page = r[0].(int64) })
 	return page, err
 }
 
 // listStale returns the separators with which no word begins any more.
-func listStale(c *sqlite.Conn) (stale []separator, err error) {
+func listStale(c db.Conn) (stale []separator, err error) {
 	var all []separator
 	err = c.Query(selectSeparators, 0, []driver.Value{int64(minRevealing)}, func(r []driver.Value) error {
 		all = append(all, separator{segment: r[0].(int64), text: string(r[1].([]byte)), page: r[2].(int64)})
@@ -173,7 +173,7 @@ func listStale(c *sqlite.Conn) (stale []separator, err error) {
 // checkWord reports whether a word in the index begins with a separator. If not, with is a replacement, or ""
 // if no word comes after it. The replacement must come after the words of the page before, as the separator
 // does, and before those of its own page. None of these comes before the next existing word.
-func checkWord(c *sqlite.Conn, text string) (stands bool, with string, err error) {
+func checkWord(c db.Conn, text string) (stands bool, with string, err error) {
 	mark, word := text[:1], text[1:]
 	next, err := FindNext(c, word)
 	if err != nil || strings.HasPrefix(next, word) {

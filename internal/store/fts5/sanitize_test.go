@@ -183,7 +183,7 @@ func (m *mergeModel) noneLeft(words []string) {
 		}
 		return nil
 	}))
-	m.must(m.c.QueryOnce("SELECT block FROM words_data", func(r []driver.Value) error {
+	m.must(m.c.QueryOnce("SELECT block FROM words_data", nil, func(r []driver.Value) error {
 		for word := range m.gone {
 			if len(word) > 12 && bytes.Contains(r[0].([]byte), []byte(word)) {
 				m.Fatalf("the index holds %s, which is gone", word)

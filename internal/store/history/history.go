@@ -12,15 +12,15 @@ import (
 	"understudy"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/names"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 // MaxHistory is the maximum number of versions that one call of History returns.
 const MaxHistory = 1000
 
-var selectKindShapes = &sqlite.Statement{Head: "SELECT slot, name FROM shape WHERE kind = ?"}
+var selectKindShapes = &db.Statement{Head: "SELECT slot, name FROM shape WHERE kind = ?"}
 
 // ReadHistory returns the periods of a record in every shape, including those in which it was gone, newest first. It
 // returns at most limit periods and at most MaxHistory, which is also the default for 0. Bodies belong to the caller. A
@@ -36,38 +36,38 @@ func (h *Records) ReadHistory(ctx context.Context, source, kind, id string, limi
 		limit = MaxHistory
 	}
 	var versions []understudy.Version
-	if k := h.catalog.Kind(source, kind); k != nil {
-		err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
+	if k, kerr := h.catalog.FindKind(ctx, source, kind); k != nil {
+		err = h.pool.Read(ctx, func(c db.Conn) error {
 			versions, err = h.readHistory(c, k, id, limit)
 			return err
 		})
 	} else {
-		err = sqlite.CheckContext(ctx)
+		err = kerr
 	}
 	if err == nil && len(versions) == 0 {
 		err = understudy.ErrNotFound
 	}
 	if err != nil {
-		return nil, sqlite.WrapError(false, err, "history of %s %s %s", source, kind, id)
+		return nil, db.WrapError(false, err, "history of %s %s %s", source, kind, id)
 	}
 	return versions, nil
 }
 
 // Records reads single records and ranges of records, as they are and as they were. It is safe for concurrent use.
 type Records struct {
-	pool    *sqlite.Pool
+	pool    *db.Pool
 	catalog *catalog.Catalog
 	records *records.Opener
 }
 
 // New returns a reader of a file.
-func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener) *Records {
+func New(pool *db.Pool, catalog *catalog.Catalog, records *records.Opener) *Records {
 	return &Records{pool: pool, catalog: catalog, records: records}
 }
 
 // readHistory reads the periods of a record and their bodies.
-func (h *Records) readHistory(c *sqlite.Conn, k *catalog.Kind, id string, limit int) (versions []understudy.Version, err error) {
-	record, err := names.FindRecord(c, k.Number, sqlite.AppendID(nil, k.Prefix, id))
+func (h *Records) readHistory(c db.Conn, k *catalog.Kind, id string, limit int) (versions []understudy.Version, err error) {
+	record, err := names.FindRecord(c, k.Number, db.AppendID(nil, k.Prefix, id))
 	if err != nil || record == 0 {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func mergePeriods(all []records.Period) []records.Period {
 // cloneBody copies a body, so that the caller does not keep its whole block in memory.
 func cloneBody(e *codec.Entry) []byte { return append(make([]byte, 0, len(e.Body)), e.Body...) }
 
-var selectRecordHeld = &sqlite.Statement{Head: `SELECT h.number, h.version, h.seen, h.state, h.since FROM names n
+var selectRecordHeld = &db.Statement{Head: `SELECT h.number, h.version, h.seen, h.state, h.since FROM names n
 	JOIN held h ON h.number = n.record * 64 + ?
 	WHERE n.kind = ? AND n.id = ?`}
 
@@ -137,14 +137,17 @@ func (h *Records) Record(ctx context.Context, source, kind, shape, id string) (*
 		return nil, err
 	}
 	defer leave()
-	s := h.catalog.Shape(source, kind, shape)
-	if s == nil {
-		return nil, sqlite.WrapError(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
+	s, err := h.catalog.FindShape(ctx, source, kind, shape)
+	if err == nil && s == nil {
+		err = understudy.ErrNotFound
+	}
+	if err != nil {
+		return nil, db.WrapError(false, err, "record %s %s %s", source, kind, id)
 	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
-	err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = h.pool.Read(ctx, func(c db.Conn) error {
 		state, since := int64(records.Gone), int64(0)
-		args := []driver.Value{s.Slot, s.Kind.Number, sqlite.AppendID(nil, s.Kind.Prefix, id)}
+		args := []driver.Value{s.Slot, s.Kind.Number, db.AppendID(nil, s.Kind.Prefix, id)}
 		_, err := c.QueryRow(selectRecordHeld, args, func(r []driver.Value) {
 			rec.Number, rec.Version, rec.Seen = r[0].(int64)/records.Slots, r[1].(int64), time.Unix(0, r[2].(int64)).UTC()
 			state = r[3].(int64)
@@ -171,12 +174,12 @@ func (h *Records) Record(ctx context.Context, source, kind, shape, id string) (*
 		return nil
 	})
 	if err != nil {
-		return nil, sqlite.WrapError(false, err, "record %s %s %s", source, kind, id)
+		return nil, db.WrapError(false, err, "record %s %s %s", source, kind, id)
 	}
 	return rec, nil
 }
 
-var selectNewest = &sqlite.Statement{Head: "SELECT number, version, seen, state FROM held WHERE number BETWEEN ?1 AND ?1 + 63 " +
+var selectNewest = &db.Statement{Head: "SELECT number, version, seen, state FROM held WHERE number BETWEEN ?1 AND ?1 + 63 " +
 	"AND state & ?2 = 0 ORDER BY seen DESC LIMIT 1"}
 
 // FindNewestOrNext returns the version of a record that was seen last, in any shape, or nil. If gone is set, it also
@@ -188,16 +191,16 @@ func (h *Records) FindNewestOrNext(ctx context.Context, source, kind, id string,
 		return nil, err
 	}
 	defer leave()
-	k := h.catalog.Kind(source, kind)
-	if k == nil {
-		return nil, nil
+	k, err := h.catalog.FindKind(ctx, source, kind)
+	if err != nil || k == nil {
+		return nil, err
 	}
 	without := int64(records.Gone | records.Forgotten)
 	if gone {
 		without = int64(records.Forgotten)
 	}
-	err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
-		record, err := names.FindRecordOrNext(c, k.Number, sqlite.AppendID(nil, k.Prefix, id), without)
+	err = h.pool.Read(ctx, func(c db.Conn) error {
+		record, err := names.FindRecordOrNext(c, k.Number, db.AppendID(nil, k.Prefix, id), without)
 		if err != nil {
 			return err
 		}
@@ -220,7 +223,7 @@ func (h *Records) FindNewestOrNext(ctx context.Context, source, kind, id string,
 		rec.ID, rec.Body = e.ID, cloneBody(e)
 		return nil
 	})
-	return rec, sqlite.WrapError(false, err, "record %s %s %s", source, kind, id)
+	return rec, db.WrapError(false, err, "record %s %s %s", source, kind, id)
 }
 
 // RecordAt returns a record as it was in one shape at a time; the zero time means now. It returns the version
@@ -237,13 +240,16 @@ func (h *Records) RecordAt(ctx context.Context, source, kind, shape, id string, 
 		return nil, err
 	}
 	defer leave()
-	s := h.catalog.Shape(source, kind, shape)
-	if s == nil {
-		return nil, sqlite.WrapError(false, understudy.ErrNotFound, "record %s %s %s", source, kind, id)
+	s, err := h.catalog.FindShape(ctx, source, kind, shape)
+	if err == nil && s == nil {
+		err = understudy.ErrNotFound
+	}
+	if err != nil {
+		return nil, db.WrapError(false, err, "record %s %s %s", source, kind, id)
 	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
-	err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
-		number, err := names.FindRecord(c, s.Kind.Number, sqlite.AppendID(nil, s.Kind.Prefix, id))
+	err = h.pool.Read(ctx, func(c db.Conn) error {
+		number, err := names.FindRecord(c, s.Kind.Number, db.AppendID(nil, s.Kind.Prefix, id))
 		if err == nil && number == 0 {
 			err = understudy.ErrNotFound
 		}
@@ -254,13 +260,13 @@ func (h *Records) RecordAt(ctx context.Context, source, kind, shape, id string, 
 		return err
 	})
 	if err != nil {
-		return nil, sqlite.WrapError(false, err, "record %s %s %s at %s", source, kind, id, at.Format(time.RFC3339))
+		return nil, db.WrapError(false, err, "record %s %s %s at %s", source, kind, id, at.Format(time.RFC3339))
 	}
 	return rec, nil
 }
 
 // completeRecord fills rec with the state of a held row's record at a time.
-func (h *Records) completeRecord(c *sqlite.Conn, blocks *records.Blocks, rec *understudy.Record, held, at int64) (*codec.Entry, error) {
+func (h *Records) completeRecord(c db.Conn, blocks *records.Blocks, rec *understudy.Record, held, at int64) (*codec.Entry, error) {
 	all, err := records.ReadPeriods(c, held, held)
 	if err != nil {
 		return nil, err

@@ -14,8 +14,8 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/store/catalog"
+	"understudy/internal/store/db"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 const (
@@ -58,7 +58,7 @@ func startBelow(w query.RangeScan) records.ClockPosting {
 }
 
 // buildWindow looks up the numbers for a range. The result is false if the range must be empty.
-func (h *Records) buildWindow(c *sqlite.Conn, w query.RangeScan) (*window, bool, error) {
+func (h *Records) buildWindow(c db.Conn, w query.RangeScan) (*window, bool, error) {
 	s := h.catalog.Shape(w.Source, w.Kind, w.Shape)
 	if s == nil {
 		return nil, false, nil
@@ -70,7 +70,7 @@ func (h *Records) buildWindow(c *sqlite.Conn, w query.RangeScan) (*window, bool,
 }
 
 var (
-	selectRows = &sqlite.Statement{Head: `SELECT c.clock, c.record, h.version, h.state FROM clock c
+	selectRows = &db.Statement{Head: `SELECT c.clock, c.record, h.version, h.state FROM clock c
 		JOIN held h ON h.number = c.record * 64 + ?1
 		WHERE c.shape = ?2 AND c.parent = ?3 AND c.old = 0 AND (c.clock, c.record) < (?4, ?5) AND c.clock >= ?6 AND c.clock < ?7
 		AND (c.clock <> 0 OR ?8)
@@ -87,7 +87,7 @@ func (h *Records) ReadRows(ctx context.Context, w query.RangeScan) ([]understudy
 	}
 	defer leave()
 	var rows []understudy.Row
-	err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = h.pool.Read(ctx, func(c db.Conn) error {
 		v, ok, err := h.buildWindow(c, w)
 		if err != nil || !ok {
 			return err
@@ -95,7 +95,7 @@ func (h *Records) ReadRows(ctx context.Context, w query.RangeScan) ([]understudy
 		rows, err = v.readRows(ctx, c, h.records.Open(c))
 		return err
 	})
-	return rows, sqlite.WrapError(false, err, "rows of %s %s", w.Source, w.Kind)
+	return rows, db.WrapError(false, err, "rows of %s %s", w.Source, w.Kind)
 }
 
 // limitOf returns how many rows one read of a range returns.
@@ -107,7 +107,7 @@ func limitOf(w query.RangeScan) int {
 }
 
 // readRows reads the present records of the range.
-func (v *window) readRows(ctx context.Context, c *sqlite.Conn, blocks *records.Blocks) (rows []understudy.Row, err error) {
+func (v *window) readRows(ctx context.Context, c db.Conn, blocks *records.Blocks) (rows []understudy.Row, err error) {
 	not := int64(records.Gone | records.Forgotten)
 	if v.scan.NotFinal {
 		not |= records.Final
@@ -127,7 +127,7 @@ func (v *window) readRows(ctx context.Context, c *sqlite.Conn, blocks *records.B
 		if e.Clock == r[0].(int64) {
 			rows = append(rows, understudy.Row{ID: e.ID, Clock: e.Clock, Parent: e.Parent, Final: e.Final, Record: e.Record, Version: version})
 		}
-		return sqlite.CheckContext(ctx)
+		return db.CheckContext(ctx)
 	})
 	return rows, err
 }
@@ -151,7 +151,7 @@ func (h *Records) ScanRecordsAt(ctx context.Context, w query.RangeScan, at time.
 	below, given := startBelow(w), 0
 	for more := true; more && err == nil; {
 		var found []recordThen
-		err = h.pool.Read(ctx, func(c *sqlite.Conn) error {
+		err = h.pool.Read(ctx, func(c db.Conn) error {
 			v, ok, err := h.buildWindow(c, w)
 			if err != nil || !ok {
 				more = false
@@ -170,7 +170,7 @@ func (h *Records) ScanRecordsAt(ctx context.Context, w query.RangeScan, at time.
 			given++
 		}
 	}
-	return sqlite.WrapError(false, err, "records of %s %s at %s", w.Source, w.Kind, at.Format(time.RFC3339))
+	return db.WrapError(false, err, "records of %s %s at %s", w.Source, w.Kind, at.Format(time.RFC3339))
 }
 
 // recordThen is a record as it was, with its clock then.
@@ -180,7 +180,7 @@ type recordThen struct {
 }
 
 // readRecordsAt reads the next few results of ScanRecordsAt and moves v.below.
-func (h *Records) readRecordsAt(c *sqlite.Conn, v *window, at int64) (found []recordThen, more bool, err error) {
+func (h *Records) readRecordsAt(c db.Conn, v *window, at int64) (found []recordThen, more bool, err error) {
 	spots, more, err := v.readNext(c)
 	if err != nil {
 		return nil, false, err
@@ -206,7 +206,7 @@ func (h *Records) readRecordsAt(c *sqlite.Conn, v *window, at int64) (found []re
 }
 
 // readNext returns the next clock postings of records whose current or earlier clock is in the range.
-func (v *window) readNext(c *sqlite.Conn) (spots []records.ClockPosting, more bool, err error) {
+func (v *window) readNext(c db.Conn) (spots []records.ClockPosting, more bool, err error) {
 	scan := records.ClockScan{Shape: v.shape.Number, Parent: v.parent, From: v.from, To: v.to, Unclocked: v.scan.NoClock}
 	for _, scan.Old = range []bool{false, true} {
 		some, err := scan.ReadBelow(c, v.below, rowsAtOnce)

@@ -11,17 +11,17 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
-var selectRecords = &sqlite.Statement{Head: "SELECT record FROM counter"}
+var selectRecords = &db.Statement{Head: "SELECT record FROM counter"}
 
 // CheckSearchable returns an error if a query needs an index that is not complete yet. It reads the progress in
 // the same transaction as the query, because another goroutine may empty or complete an index meanwhile.
-func (x *Index) CheckSearchable(c *sqlite.Conn, q *query.RecordQuery) error {
+func (x *Index) CheckSearchable(c db.Conn, q *query.RecordQuery) error {
 	terms := q.HasTerms()
 	if q.Text == nil && !terms {
 		return nil
@@ -47,11 +47,11 @@ func (x *Index) checkBroken() error {
 	if !x.broken.Load() {
 		return nil
 	}
-	return sqlite.NewDamageError("the index could not be filled")
+	return db.NewDamageError("the index could not be filled")
 }
 
 // newIndexingError returns ErrIndexing for an index that contains the records up to the record number at.
-func newIndexingError(c *sqlite.Conn, at int64) error {
+func newIndexingError(c db.Conn, at int64) error {
 	total := int64(0)
 	if _, err := c.QueryRow(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
 		return err
@@ -67,11 +67,11 @@ func (x *Index) Clear(ctx context.Context) error {
 		return err
 	}
 	defer leave()
-	return sqlite.WrapError(true, x.clearAll(ctx), "empty the indexes")
+	return db.WrapError(true, x.clearAll(ctx), "empty the indexes")
 }
 
 func (x *Index) clearAll(ctx context.Context) error {
-	return x.pool.Release(ctx, func(c *sqlite.Conn) (bool, error) {
+	return x.pool.Release(ctx, func(c db.Conn) (bool, error) {
 		x.broken.Store(false)
 		return false, x.setProgress(ctx, c, Progress{}, nil, nil)
 	})
@@ -86,21 +86,20 @@ func (x *Index) Build(ctx context.Context, progress func(done, total int64)) err
 		return err
 	}
 	defer leave()
-	return sqlite.WrapError(true, x.build(ctx, progress), "fill the indexes")
+	return db.WrapError(true, x.build(ctx, progress), "fill the indexes")
 }
 
 // build fills the indexes until both are complete. It remembers whether damaged data stopped it.
 func (x *Index) build(ctx context.Context, progress func(done, total int64)) error {
 	for x.built.load().lowest() != BuiltAll {
 		var total int64
-		err := x.pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
+		err := x.pool.Write(ctx, func(c db.Conn) (bool, error) {
 			if _, err := c.QueryRow(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
 				return false, err
 			}
 			return x.buildSome(ctx, c)
 		})
-		_, code := sqlite.ReasonOf(err)
-		x.broken.Store(code == sqlite.CodeCorrupt)
+		x.broken.Store(db.ClassOf(err) == db.Damaged)
 		if err != nil {
 			return err
 		}
@@ -111,13 +110,13 @@ func (x *Index) build(ctx context.Context, progress func(done, total int64)) err
 	return nil
 }
 
-var selectBuild = &sqlite.Statement{Head: "SELECT number, version, state, place FROM held WHERE number >= ? ORDER BY number LIMIT ?"}
+var selectBuild = &db.Statement{Head: "SELECT number, version, state, place FROM held WHERE number >= ? ORDER BY number LIMIT ?"}
 
 // buildSome adds the next records to each index that lacks them.
-func (x *Index) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err error) {
+func (x *Index) buildSome(ctx context.Context, c db.Conn) (broken bool, err error) {
 	is := x.built.load()
 	will, after := is, is.lowest()
-	broken, err = c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
+	broken, err = c.RunTransaction(ctx, func() error {
 		edits, last, err := x.readNextEdits(c, after)
 		if err != nil {
 			return err
@@ -137,6 +136,7 @@ func (x *Index) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err
 		if err != nil {
 			return err
 		}
+		x.pool.MarkChanged(db.Indexes)
 		return c.Execute(updateBuilt, 0, will.Words, will.Terms)
 	})
 	if err == nil {
@@ -146,7 +146,7 @@ func (x *Index) buildSome(ctx context.Context, c *sqlite.Conn) (broken bool, err
 }
 
 // readNextEdits returns edits for the present records after the record number after, up to and including last.
-func (x *Index) readNextEdits(c *sqlite.Conn, after int64) (edits []Edit, last int64, err error) {
+func (x *Index) readNextEdits(c db.Conn, after int64) (edits []Edit, last int64, err error) {
 	type row struct{ number, version int64 }
 	var rows []row
 	n := 0
@@ -200,7 +200,7 @@ func (x *Index) ReadEdit(blocks *records.Blocks, e *Edit, version int64) error {
 	e.Kind, e.Shape, e.New = x.catalog.KindOfShape(b.Shape), b.Shape, &one
 	e.Is = postings.New(e.Is, b.Shape)
 	if e.Kind == nil {
-		return sqlite.NewDamageError("shape %d has no kind", b.Shape)
+		return db.NewDamageError("shape %d has no kind", b.Shape)
 	}
 	return nil
 }

@@ -10,10 +10,10 @@ import (
 
 	"understudy/internal/query"
 	"understudy/internal/store/catalog"
+	"understudy/internal/store/db"
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/inverted"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 	"understudy/internal/store/terms"
 	"understudy/internal/store/words"
 )
@@ -42,16 +42,16 @@ const BuiltAll = math.MaxInt64
 const buildSome = 512
 
 var (
-	selectBuilt   = &sqlite.Statement{Head: "SELECT words, terms FROM built"}
-	updateBuilt   = &sqlite.Statement{Head: "UPDATE built SET words = ?, terms = ?"}
-	updateWords   = &sqlite.Statement{Head: "UPDATE kind SET words = ? WHERE number = ?"}
-	updateTermsOf = &sqlite.Statement{Head: "UPDATE kind SET terms = ? WHERE number = ?"}
+	selectBuilt   = &db.Statement{Head: "SELECT words, terms FROM built"}
+	updateBuilt   = &db.Statement{Head: "UPDATE built SET words = ?, terms = ?"}
+	updateWords   = &db.Statement{Head: "UPDATE kind SET words = ? WHERE number = ?"}
+	updateTermsOf = &db.Statement{Head: "UPDATE kind SET terms = ? WHERE number = ?"}
 )
 
 // Index maintains the indexes of terms and words. CheckSearchable, ScheduleFlush and Ranges are safe for
 // concurrent use. Only the writing goroutine may use the rest.
 type Index struct {
-	pool    *sqlite.Pool
+	pool    *db.Pool
 	catalog *catalog.Catalog
 	records *records.Opener
 	Ranges  terms.Ranges
@@ -65,13 +65,13 @@ type Index struct {
 }
 
 // New returns an index. The caller must Load it.
-func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener) *Index {
+func New(pool *db.Pool, catalog *catalog.Catalog, records *records.Opener) *Index {
 	return &Index{pool: pool, catalog: catalog, records: records}
 }
 
 // Load reads the progress of the indexes when a file is opened. It empties the indexes for which the specs have
 // changed.
-func (x *Index) Load(ctx context.Context, c *sqlite.Conn) error {
+func (x *Index) Load(ctx context.Context, c db.Conn) error {
 	err := x.Ranges.Load(c)
 	if err == nil {
 		err = x.loadBuilt(c)
@@ -89,6 +89,24 @@ func (x *Index) Load(ctx context.Context, c *sqlite.Conn) error {
 	return nil
 }
 
+// Reload reads again what another process may have changed: how far the indexes are filled, and which times and
+// words they may have.
+func (x *Index) Reload(c db.Conn) error {
+	err := x.Ranges.Load(c)
+	if err == nil {
+		err = x.loadBuilt(c)
+	}
+	if err != nil {
+		return err
+	}
+	pending, broken := ReadPending(c)
+	for _, k := range x.catalog.Kinds() {
+		k.Words.ResetRead()
+		k.Words.Load(pending.Words, broken)
+	}
+	return nil
+}
+
 // Learn reads which words the fields of each kind may have. It runs after a file was opened, so that the first search
 // need not read them.
 func (x *Index) Learn(ctx context.Context) error {
@@ -99,7 +117,7 @@ func (x *Index) Learn(ctx context.Context) error {
 	defer leave()
 	for _, k := range x.catalog.Kinds() {
 		if err := x.pool.Read(ctx, k.Words.Learn); err != nil {
-			return sqlite.WrapError(false, err, "read the words that kinds have")
+			return db.WrapError(false, err, "read the words that kinds have")
 		}
 	}
 	return nil
@@ -118,7 +136,7 @@ func termForm(k *catalog.Kind) string {
 
 // checkIndexes empties the index of words if a spec has changed which fields are text. It empties the index of terms if
 // a spec has changed which fields can be searched. It runs while the store opens. Build fills the indexes again.
-func (x *Index) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
+func (x *Index) checkIndexes(ctx context.Context, c db.Conn) error {
 	var newWords, newTerms []*catalog.Kind
 	u := x.built.load()
 	for _, k := range x.catalog.Kinds() {
@@ -147,16 +165,16 @@ func (x *Index) checkIndexes(ctx context.Context, c *sqlite.Conn) error {
 	return x.setProgress(ctx, c, u, newWords, newTerms)
 }
 
-var selectKindRecords = &sqlite.Statement{Head: "SELECT records FROM kind WHERE number = ?"}
+var selectKindRecords = &db.Statement{Head: "SELECT records FROM kind WHERE number = ?"}
 
 // ReadProgress returns up to which records the indexes are filled according to the file.
-func ReadProgress(c *sqlite.Conn) (u Progress, err error) {
+func ReadProgress(c db.Conn) (u Progress, err error) {
 	_, err = c.QueryRow(selectBuilt, nil, func(r []driver.Value) { u = Progress{r[0].(int64), r[1].(int64)} })
 	return u, err
 }
 
 // loadBuilt reads from the file up to which records the indexes are filled.
-func (x *Index) loadBuilt(c *sqlite.Conn) error {
+func (x *Index) loadBuilt(c db.Conn) error {
 	u, err := ReadProgress(c)
 	x.built.store(u)
 	return err
@@ -164,8 +182,8 @@ func (x *Index) loadBuilt(c *sqlite.Conn) error {
 
 // setProgress stores up to which record each index is complete. It empties an index whose progress is 0. For newWords
 // and newTerms, the kinds with a new rule of words or of terms, it also stores the new rule.
-func (x *Index) setProgress(ctx context.Context, c *sqlite.Conn, u Progress, newWords, newTerms []*catalog.Kind) error {
-	_, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
+func (x *Index) setProgress(ctx context.Context, c db.Conn, u Progress, newWords, newTerms []*catalog.Kind) error {
+	_, err := c.RunTransaction(ctx, func() error {
 		for _, k := range newWords {
 			if err := c.Execute(updateWords, 0, k.Words.Rule.Form(), k.Number); err != nil {
 				return err
@@ -189,6 +207,7 @@ func (x *Index) setProgress(ctx context.Context, c *sqlite.Conn, u Progress, new
 				return err
 			}
 		}
+		x.pool.MarkChanged(db.Indexes)
 		return c.Execute(updateBuilt, 0, u.Words, u.Terms)
 	})
 	if err == nil {
@@ -205,7 +224,7 @@ func (x *Index) setProgress(ctx context.Context, c *sqlite.Conn, u Progress, new
 
 // clearPending prepares the pending changes for an index that is then emptied. It deletes them if both indexes are
 // emptied, otherwise it writes them.
-func (x *Index) clearPending(c *sqlite.Conn, u Progress) error {
+func (x *Index) clearPending(c db.Conn, u Progress) error {
 	if u.Words == 0 && u.Terms == 0 {
 		return c.Execute(deletePending, 0)
 	}
@@ -221,12 +240,12 @@ func (x *Index) CountIndexed(ctx context.Context) (done, total int64, err error)
 		return 0, 0, err
 	}
 	defer leave()
-	err = x.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = x.pool.Read(ctx, func(c db.Conn) error {
 		_, err := c.QueryRow(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) })
 		if err == nil && at < total {
 			err = x.checkBroken()
 		}
 		return err
 	})
-	return min(at, total), total, sqlite.WrapError(false, err, "see what is indexed")
+	return min(at, total), total, db.WrapError(false, err, "see what is indexed")
 }

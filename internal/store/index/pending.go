@@ -15,9 +15,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"understudy/internal/store/db"
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/inverted"
-	"understudy/internal/store/sqlite"
 	"understudy/internal/store/terms"
 )
 
@@ -29,10 +29,10 @@ const (
 )
 
 var (
-	selectPending = &sqlite.Statement{Head: "SELECT body FROM pending ORDER BY number"}
-	sumPending    = &sqlite.Statement{Head: "SELECT count(*), coalesce(sum(length(body)), 0) FROM pending"}
-	insertPending = &sqlite.Statement{Head: "INSERT INTO pending (body) VALUES (?)"}
-	deletePending = &sqlite.Statement{Head: "DELETE FROM pending"}
+	selectPending = &db.Statement{Head: "SELECT body FROM pending ORDER BY number"}
+	sumPending    = &db.Statement{Head: "SELECT count(*), coalesce(sum(length(body)), 0) FROM pending"}
+	insertPending = &db.Statement{Head: "INSERT INTO pending (body) VALUES (?)"}
+	deletePending = &db.Statement{Head: "DELETE FROM pending"}
 )
 
 // Pending are the changes that are not yet written to the tables of the indexes. It is read-only.
@@ -42,7 +42,7 @@ type Pending struct {
 }
 
 // ReadPending returns the changes that are pending in the snapshot of a transaction.
-func ReadPending(c *sqlite.Conn) (Pending, error) {
+func ReadPending(c db.Conn) (Pending, error) {
 	var all changes
 	err := all.read(c)
 	return all.pending(), err
@@ -60,31 +60,35 @@ func (a *changes) pending() Pending {
 }
 
 // read reads the pending changes from the file and appends them to a.
-func (a *changes) read(c *sqlite.Conn) error {
+func (a *changes) read(c db.Conn) error {
 	return c.Query(selectPending, 0, nil, func(r []driver.Value) error {
 		if err := a.parse(r[0].([]byte)); err != nil {
-			return sqlite.NewDamageError("what is pending for the indexes: %w; run understudy store rebuild", err)
+			return db.NewDamageError("what is pending for the indexes: %w; run understudy store rebuild", err)
 		}
 		return nil
 	})
 }
 
 // buildChanges returns the changes that edits make to the indexes.
-func (x *Index) buildChanges(c *sqlite.Conn, edits []Edit) (changes, error) {
+func (x *Index) buildChanges(c db.Conn, edits []Edit) (changes, error) {
 	x.members = readFacts(edits, x.members[:0])
 	return x.computeChanges(c, coveredEdits(edits, x.built.words.Load()), coveredEdits(edits, x.built.terms.Load()))
 }
 
 // computeChanges returns the changes that edits make to each index. readFacts must have been called for the edits.
-func (x *Index) computeChanges(c *sqlite.Conn, inWords, inTerms []Edit) (a changes, err error) {
-	a.words = x.cutter.Writes(editsFor(inWords, wordsOf))
-	a.out, a.in, err = terms.BuildEntries(c, &x.Ranges, editsFor(inTerms, termsOf))
+func (x *Index) computeChanges(c db.Conn, inWords, inTerms []Edit) (a changes, err error) {
+	var newWords, newTimes bool
+	a.words, newWords = x.cutter.Writes(editsFor(inWords, wordsOf))
+	a.out, a.in, newTimes, err = terms.BuildEntries(c, &x.Ranges, editsFor(inTerms, termsOf))
+	if newWords || newTimes {
+		x.pool.MarkChanged(db.Indexes)
+	}
 	return a, err
 }
 
 // AddPending stores the changes of edits as pending and returns true. If there are too many pending rows, it writes all
 // of them and the new changes to the indexes and returns false.
-func (x *Index) AddPending(c *sqlite.Conn, edits []Edit) (left bool, err error) {
+func (x *Index) AddPending(c db.Conn, edits []Edit) (left bool, err error) {
 	if len(edits) == 0 {
 		return false, nil
 	}
@@ -107,7 +111,7 @@ func (x *Index) AddPending(c *sqlite.Conn, edits []Edit) (left bool, err error) 
 }
 
 // Update writes the changes of edits and all pending changes, in a transaction.
-func (x *Index) Update(c *sqlite.Conn, edits []Edit) error {
+func (x *Index) Update(c db.Conn, edits []Edit) error {
 	if len(edits) == 0 {
 		return nil
 	}
@@ -119,7 +123,7 @@ func (x *Index) Update(c *sqlite.Conn, edits []Edit) error {
 }
 
 // write writes the pending changes to the indexes, and then the changes in then.
-func (x *Index) write(c *sqlite.Conn, then changes) error {
+func (x *Index) write(c db.Conn, then changes) error {
 	var all changes
 	if err := all.read(c); err != nil {
 		return err
@@ -159,7 +163,7 @@ func (x *Index) ScheduleFlush() {
 
 // Flush writes the pending changes to the indexes now.
 func (x *Index) Flush(ctx context.Context) error {
-	return x.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
+	return x.pool.ReleaseChange(ctx, func(c db.Conn) error {
 		rows := int64(0)
 		_, err := c.QueryRow(sumPending, nil, func(r []driver.Value) { rows = r[0].(int64) })
 		if err != nil || rows == 0 {

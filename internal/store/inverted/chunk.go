@@ -13,8 +13,8 @@ import (
 	"iter"
 	"slices"
 
+	"understudy/internal/store/db"
 	"understudy/internal/store/postings"
-	"understudy/internal/store/sqlite"
 )
 
 // maxChunk is the maximum length of a chunk's body in bytes. Four chunks fit on a page of the database.
@@ -157,5 +157,5 @@ func (c *chunk) readPostings(token int64) (all []int64, over bool, err error) {
 }
 
 func (c *chunk) newDamageError() error {
-	return sqlite.NewDamageError("the index of terms cannot be read at token %d, posting %d", c.first.Token, c.first.Posting)
+	return db.NewDamageError("the index of terms cannot be read at token %d, posting %d", c.first.Token, c.first.Posting)
 }

@@ -3,6 +3,7 @@ package inverted
 import (
 	"testing"
 
+	"understudy/internal/store/db"
 	"understudy/internal/store/sqlite"
 )
 
@@ -20,7 +21,7 @@ func TestLevelBeyondAllIsDamage(t *testing.T) {
 		if err := c.ExecuteOnce("INSERT OR REPLACE INTO term_run VALUES (1, " + level + ", 0)"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readRuns(c); !sqlite.IsDamaged(err) {
+		if _, err := readRuns(c); !db.IsDamaged(err) {
 			t.Errorf("level %s: %v", level, err)
 		}
 	}

@@ -7,26 +7,26 @@ import (
 	"math"
 	"slices"
 
+	"understudy/internal/store/db"
 	"understudy/internal/store/postings"
-	"understudy/internal/store/sqlite"
 )
 
 var (
-	selectFloors = &sqlite.Statement{Head: "SELECT r.number, t.token, t.posting, t.body FROM term_run r CROSS JOIN term_chunk t ON " +
+	selectFloors = &db.Statement{Head: "SELECT r.number, t.token, t.posting, t.body FROM term_run r CROSS JOIN term_chunk t ON " +
 		"t.rowid = (SELECT f.rowid FROM term_chunk f WHERE f.run = r.number AND (f.token, f.posting) <= (?, ?) " +
-		"ORDER BY f.token DESC, f.posting DESC LIMIT 1)", Reads: sqlite.Index}
-	selectAfter = &sqlite.Statement{Head: "SELECT token, posting, body FROM term_chunk WHERE run = ? AND (token, posting) > (?, ?) " +
-		"ORDER BY token, posting LIMIT 1", Reads: sqlite.Index}
+		"ORDER BY f.token DESC, f.posting DESC LIMIT 1)", Reads: db.Index}
+	selectAfter = &db.Statement{Head: "SELECT token, posting, body FROM term_chunk WHERE run = ? AND (token, posting) > (?, ?) " +
+		"ORDER BY token, posting LIMIT 1", Reads: db.Index}
 )
 
 // find returns an iterator over the written postings of any of the tokens. It reads nothing before the first call of
 // Advance.
-func find(c *sqlite.Conn, up, even bool, tokens ...int64) postings.Iterator {
+func find(c db.Conn, up, even bool, tokens ...int64) postings.Iterator {
 	return &finder{c: c, up: up, even: even, tokens: tokens}
 }
 
 type finder struct {
-	c      *sqlite.Conn
+	c      db.Conn
 	up     bool
 	even   bool // the value of Pending.Even
 	tokens []int64
@@ -78,7 +78,7 @@ func (f *finder) open(token, from int64) (found []postings.Iterator, err error) 
 
 // cursor iterates over the postings of a token in one run. It holds the postings of one chunk at a time.
 type cursor struct {
-	c          *sqlite.Conn
+	c          db.Conn
 	up         bool
 	run, token int64
 
@@ -175,7 +175,7 @@ func (u *cursor) take(one *chunk, from int64) error {
 
 // rangeFinder iterates over the postings of the tokens from first to last; see Pending.FindRange.
 type rangeFinder struct {
-	c           *sqlite.Conn
+	c           db.Conn
 	up          bool
 	first, last int64
 	out, in     []Entry

@@ -13,7 +13,7 @@ import (
 	"database/sql/driver"
 	"slices"
 
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 // Entry says that the record at a posting has a token.
@@ -31,20 +31,20 @@ func Compare(a, b Entry) int {
 }
 
 var (
-	selectChunks = &sqlite.Statement{Head: "SELECT token, posting, body FROM term_chunk WHERE run = ? ORDER BY token, posting"}
-	selectFloor  = &sqlite.Statement{Head: "SELECT token, posting, body FROM term_chunk WHERE run = ? AND (token, posting) <= (?, ?) " +
-		"ORDER BY token DESC, posting DESC LIMIT 1", Reads: sqlite.Index}
-	selectAll    = &sqlite.Statement{Head: "SELECT token, posting, body FROM term_chunk"}
-	insertChunks = &sqlite.Statement{Head: "INSERT INTO term_chunk (run, token, posting, body) VALUES ", Tuple: "(?, ?, ?, ?)"}
-	deleteChunk  = &sqlite.Statement{Head: "DELETE FROM term_chunk WHERE run = ? AND token = ? AND posting = ?"}
-	deleteChunks = &sqlite.Statement{Head: "DELETE FROM term_chunk WHERE run = ?"}
-	clearRuns    = &sqlite.Statement{Head: "DELETE FROM term_run"}
-	clearChunks  = &sqlite.Statement{Head: "DELETE FROM term_chunk"}
+	selectChunks = &db.Statement{Head: "SELECT token, posting, body FROM term_chunk WHERE run = ? ORDER BY token, posting"}
+	selectFloor  = &db.Statement{Head: "SELECT token, posting, body FROM term_chunk WHERE run = ? AND (token, posting) <= (?, ?) " +
+		"ORDER BY token DESC, posting DESC LIMIT 1", Reads: db.Index}
+	selectAll    = &db.Statement{Head: "SELECT token, posting, body FROM term_chunk"}
+	insertChunks = &db.Statement{Head: "INSERT INTO term_chunk (run, token, posting, body) VALUES ", Tuple: "(?, ?, ?, ?)"}
+	deleteChunk  = &db.Statement{Head: "DELETE FROM term_chunk WHERE run = ? AND token = ? AND posting = ?"}
+	deleteChunks = &db.Statement{Head: "DELETE FROM term_chunk WHERE run = ?"}
+	clearRuns    = &db.Statement{Head: "DELETE FROM term_run"}
+	clearChunks  = &db.Statement{Head: "DELETE FROM term_chunk"}
 )
 
 // Update removes and adds entries in a transaction. The index contains no entry twice, so the added entries must not be
 // in it yet.
-func Update(c *sqlite.Conn, p Pending) error {
+func Update(c db.Conn, p Pending) error {
 	if len(p.out)+len(p.in) == 0 {
 		return nil
 	}
@@ -76,7 +76,7 @@ func cancel(a, b []Entry) (restA, restB []Entry) {
 
 // remove removes sorted entries from the runs. The entries of one record are mostly in one run, so the search begins in
 // the run of the last match.
-func (rs runs) remove(c *sqlite.Conn, entries []Entry) error {
+func (rs runs) remove(c db.Conn, entries []Entry) error {
 	last := len(rs) - 1
 	for len(entries) > 0 {
 		found := false
@@ -99,7 +99,7 @@ func (rs runs) remove(c *sqlite.Conn, entries []Entry) error {
 
 // removeFrom removes the first entry from a run, and the following entries that are in the same chunk. rest are the
 // entries after these. found is false if the run does not have the first entry.
-func removeFrom(c *sqlite.Conn, run int64, entries []Entry) (rest []Entry, found bool, err error) {
+func removeFrom(c db.Conn, run int64, entries []Entry) (rest []Entry, found bool, err error) {
 	chunk, ok, err := readFloor(c, run, entries[0])
 	if err != nil || !ok {
 		return nil, false, err
@@ -119,13 +119,13 @@ func removeFrom(c *sqlite.Conn, run int64, entries []Entry) (rest []Entry, found
 }
 
 // readFloor returns the only chunk of a run that can have the entry e. ok is false if there is no such chunk.
-func readFloor(c *sqlite.Conn, run int64, e Entry) (found chunk, ok bool, err error) {
+func readFloor(c db.Conn, run int64, e Entry) (found chunk, ok bool, err error) {
 	ok, err = c.QueryRow(selectFloor, []driver.Value{run, e.Token, e.Posting}, func(r []driver.Value) { found = chunkOf(r) })
 	return found, ok, err
 }
 
 // writeChunks packs sorted entries into chunks and adds the chunks to a run.
-func writeChunks(c *sqlite.Conn, run int64, entries []Entry) error {
+func writeChunks(c db.Conn, run int64, entries []Entry) error {
 	var args []driver.Value
 	for len(entries) > 0 {
 		one, n := pack(entries)
@@ -136,7 +136,7 @@ func writeChunks(c *sqlite.Conn, run int64, entries []Entry) error {
 }
 
 // Clear empties the index, in a transaction.
-func Clear(c *sqlite.Conn) error {
+func Clear(c db.Conn) error {
 	if err := c.Execute(clearRuns, 0); err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func Clear(c *sqlite.Conn) error {
 }
 
 // VisitEntries calls do with every entry, in no order.
-func VisitEntries(c *sqlite.Conn, do func(Entry) error) error {
+func VisitEntries(c db.Conn, do func(Entry) error) error {
 	var buf []Entry
 	return c.Query(selectAll, 0, nil, func(r []driver.Value) error {
 		one := chunkOf(r)

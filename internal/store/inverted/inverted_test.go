@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	cases "understudy/internal/sample"
+	"understudy/internal/store/db"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/sqlite"
 )
@@ -257,7 +258,7 @@ func FuzzChunk(f *testing.F) {
 		c := chunk{Entry{token, posting}, body}
 		all, err := c.appendEntries(nil)
 		if err != nil {
-			if !sqlite.IsDamaged(err) {
+			if !db.IsDamaged(err) {
 				t.Fatal(err)
 			}
 			return

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sort"
 
+	"understudy/internal/store/db"
 	"understudy/internal/store/postings"
-	"understudy/internal/store/sqlite"
 )
 
 // Pending is the entries that the next Update will remove and add. It is read-only.
@@ -55,7 +55,7 @@ func postingsOf(entries []Entry, up bool, token int64) (found []int64) {
 
 // Find returns an iterator over the postings of any of the tokens as if p were written. It reads nothing before
 // its first Advance.
-func (p *Pending) Find(c *sqlite.Conn, up bool, tokens ...int64) postings.Iterator {
+func (p *Pending) Find(c db.Conn, up bool, tokens ...int64) postings.Iterator {
 	var written []int64 // the tokens without pending entries
 	var all []postings.Iterator
 	for _, token := range tokens {
@@ -77,6 +77,6 @@ func (p *Pending) Find(c *sqlite.Conn, up bool, tokens ...int64) postings.Iterat
 
 // FindRange returns an iterator over the postings of the tokens from first to last as if p were written. The first
 // Advance reads all of them. It reads as much for tokens that no record has as for tokens that few records have.
-func (p *Pending) FindRange(c *sqlite.Conn, up bool, first, last int64) postings.Iterator {
+func (p *Pending) FindRange(c db.Conn, up bool, first, last int64) postings.Iterator {
 	return &rangeFinder{c: c, up: up, first: first, last: last, out: selectTokens(p.out, first, last), in: selectTokens(p.in, first, last)}
 }

@@ -6,7 +6,7 @@ import (
 	"database/sql/driver"
 	"slices"
 
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 const (
@@ -31,19 +31,19 @@ type run struct {
 type runs []run
 
 var (
-	selectRuns = &sqlite.Statement{Head: "SELECT number, level, target FROM term_run ORDER BY number"}
-	insertRun  = &sqlite.Statement{Head: "INSERT INTO term_run (level, target) VALUES (?, 0) RETURNING number"}
-	updateRun  = &sqlite.Statement{Head: "UPDATE term_run SET target = ? WHERE number = ?"}
-	deleteRun  = &sqlite.Statement{Head: "DELETE FROM term_run WHERE number = ?"}
-	selectNext = &sqlite.Statement{Head: "SELECT token, posting, body FROM term_chunk WHERE run = ? ORDER BY token, posting LIMIT ?"}
-	deleteUpTo = &sqlite.Statement{Head: "DELETE FROM term_chunk WHERE run = ? AND (token, posting) <= (?, ?)"}
+	selectRuns = &db.Statement{Head: "SELECT number, level, target FROM term_run ORDER BY number"}
+	insertRun  = &db.Statement{Head: "INSERT INTO term_run (level, target) VALUES (?, 0) RETURNING number"}
+	updateRun  = &db.Statement{Head: "UPDATE term_run SET target = ? WHERE number = ?"}
+	deleteRun  = &db.Statement{Head: "DELETE FROM term_run WHERE number = ?"}
+	selectNext = &db.Statement{Head: "SELECT token, posting, body FROM term_chunk WHERE run = ? ORDER BY token, posting LIMIT ?"}
+	deleteUpTo = &db.Statement{Head: "DELETE FROM term_chunk WHERE run = ? AND (token, posting) <= (?, ?)"}
 )
 
-func readRuns(c *sqlite.Conn) (rs runs, err error) {
+func readRuns(c db.Conn) (rs runs, err error) {
 	err = c.Query(selectRuns, 0, nil, func(r []driver.Value) error {
 		one := run{r[0].(int64), r[1].(int64), r[2].(int64)}
 		if one.level < 0 || one.level > maxLevel {
-			return sqlite.NewDamageError("run %d of terms is of level %d", one.number, one.level)
+			return db.NewDamageError("run %d of terms is of level %d", one.number, one.level)
 		}
 		rs = append(rs, one)
 		return nil
@@ -52,14 +52,14 @@ func readRuns(c *sqlite.Conn) (rs runs, err error) {
 }
 
 // makeRun creates a run.
-func (rs *runs) makeRun(c *sqlite.Conn, level int64) (number int64, err error) {
+func (rs *runs) makeRun(c db.Conn, level int64) (number int64, err error) {
 	_, err = c.QueryRow(insertRun, []driver.Value{level}, func(r []driver.Value) { number = r[0].(int64) })
 	*rs = append(*rs, run{number: number, level: level})
 	return number, err
 }
 
 // add adds sorted entries to the newest run if that is small, otherwise to a new run.
-func (rs runs) add(c *sqlite.Conn, entries []Entry) error {
+func (rs runs) add(c db.Conn, entries []Entry) error {
 	if open := rs.openRun(); open != 0 {
 		all, size, err := readRun(c, open)
 		if err != nil {
@@ -98,7 +98,7 @@ func (rs runs) openRun() int64 {
 }
 
 // readRun returns all entries of a small run and its size in bytes.
-func readRun(c *sqlite.Conn, number int64) (all []Entry, size int, err error) {
+func readRun(c db.Conn, number int64) (all []Entry, size int, err error) {
 	err = c.Query(selectChunks, 0, []driver.Value{number}, func(r []driver.Value) (err error) {
 		one := chunkOf(r)
 		if size += len(one.body); size < maxOpenRunSize {
@@ -110,7 +110,7 @@ func readRun(c *sqlite.Conn, number int64) (all []Entry, size int, err error) {
 }
 
 // compact does up to the given number of merge steps on every level that has too many runs.
-func (rs runs) compact(c *sqlite.Conn, steps int) error {
+func (rs runs) compact(c db.Conn, steps int) error {
 	for level := int64(0); level <= rs.topLevel(); level++ {
 		for range steps {
 			sources, target, err := rs.beginMerge(c, level)
@@ -148,7 +148,7 @@ func (rs runs) topLevel() (level int64) {
 
 // beginMerge returns the current merge of a level. If there is none and the level has too many runs, it begins a merge.
 // target is 0 if no merge is running. A run that a merge is still filling is not merged yet.
-func (rs *runs) beginMerge(c *sqlite.Conn, level int64) (sources []int64, target int64, err error) {
+func (rs *runs) beginMerge(c db.Conn, level int64) (sources []int64, target int64, err error) {
 	filling := func(number int64) bool {
 		return slices.ContainsFunc(*rs, func(r run) bool { return r.target == number })
 	}
@@ -181,7 +181,7 @@ func (rs *runs) beginMerge(c *sqlite.Conn, level int64) (sources []int64, target
 
 // mergeStep moves the next entries of the runs in sources to the run target. done reports that the sources have no more
 // entries.
-func mergeStep(c *sqlite.Conn, sources []int64, target int64) (done bool, err error) {
+func mergeStep(c db.Conn, sources []int64, target int64) (done bool, err error) {
 	parts := make([]part, len(sources))
 	var bound *Entry // some entries from this entry on were not read yet
 	for i, number := range sources {
@@ -208,7 +208,7 @@ type part struct {
 	next    *Entry // the first entry that was not read, or nil if all were read
 }
 
-func (p *part) read(c *sqlite.Conn, number int64) error {
+func (p *part) read(c db.Conn, number int64) error {
 	return c.Query(selectNext, 0, []driver.Value{number, int64(mergeChunks + 1)}, func(r []driver.Value) (err error) {
 		one := chunkOf(r)
 		if len(p.starts) == mergeChunks {
@@ -223,7 +223,7 @@ func (p *part) read(c *sqlite.Conn, number int64) error {
 
 // take deletes the entries that are less than bound from the run and returns them. A nil bound means all entries that
 // were read.
-func (p *part) take(c *sqlite.Conn, number int64, bound *Entry) ([]Entry, error) {
+func (p *part) take(c db.Conn, number int64, bound *Entry) ([]Entry, error) {
 	end := len(p.entries)
 	if bound != nil {
 		end, _ = slices.BinarySearchFunc(p.entries, *bound, Compare)

@@ -10,16 +10,16 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 var (
-	selectJob = &sqlite.Statement{Head: "SELECT " + jobColumns + " FROM job WHERE number = ?"}
-	countJobs = &sqlite.Statement{Head: "SELECT (SELECT count(*) FROM job WHERE state = 1), (SELECT count(*) FROM job " +
+	selectJob = &db.Statement{Head: "SELECT " + jobColumns + " FROM job WHERE number = ?"}
+	countJobs = &db.Statement{Head: "SELECT (SELECT count(*) FROM job WHERE state = 1), (SELECT count(*) FROM job " +
 		"WHERE state = 2), (SELECT count(*) FROM job WHERE state >= 3)"}
-	trimJobsCount = &sqlite.Statement{Head: "DELETE FROM job WHERE number IN (SELECT number FROM job WHERE state = ?1 " +
+	trimJobsCount = &db.Statement{Head: "DELETE FROM job WHERE number IN (SELECT number FROM job WHERE state = ?1 " +
 		"AND state >= 3 ORDER BY ended DESC, number DESC LIMIT 1000 OFFSET ?2) RETURNING number"}
-	trimJobsAge = &sqlite.Statement{Head: "DELETE FROM job WHERE number IN (SELECT number FROM job WHERE state = ?1 " +
+	trimJobsAge = &db.Statement{Head: "DELETE FROM job WHERE number IN (SELECT number FROM job WHERE state = ?1 " +
 		"AND state >= 3 AND ended < ?2 LIMIT 1000) RETURNING number"}
 )
 
@@ -63,18 +63,13 @@ func (q *Queue) ReadJobs(ctx context.Context, f understudy.JobFilter) ([]underst
 	defer leave()
 	text, args := selectJobs(&f)
 	var all []understudy.Job
-	err = q.pool.Read(ctx, func(c *sqlite.Conn) error {
-		stmt, err := c.Raw.Prepare(text)
-		if err != nil {
-			return err
-		}
-		defer stmt.Close()
-		return c.QueryPrepared(stmt, args, func(r []driver.Value) error {
+	err = q.pool.Read(ctx, func(c db.Conn) error {
+		return c.QueryOnce(text, args, func(r []driver.Value) error {
 			all = append(all, jobOf(r))
 			return nil
 		})
 	})
-	return all, sqlite.WrapError(false, err, "read jobs")
+	return all, db.WrapError(false, err, "read jobs")
 }
 
 // selectJobs returns the SQL statement and its arguments for a filter. It has many variants that are rarely used, so
@@ -112,13 +107,13 @@ func (q *Queue) CountJobs(ctx context.Context) (n understudy.JobCounts, err erro
 		return n, err
 	}
 	defer leave()
-	err = q.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.Read(ctx, func(c db.Conn) error {
 		_, err := c.QueryRow(countJobs, nil, func(r []driver.Value) {
 			n = understudy.JobCounts{Waiting: r[0].(int64), Running: r[1].(int64), Archived: r[2].(int64)}
 		})
 		return err
 	})
-	return n, sqlite.WrapError(false, err, "count jobs")
+	return n, db.WrapError(false, err, "count jobs")
 }
 
 // TrimJobs deletes archived jobs: in each state all but the keep newest, and all that ended before a time. It
@@ -129,7 +124,7 @@ func (q *Queue) TrimJobs(ctx context.Context, keep int, before time.Time) (remov
 		return 0, err
 	}
 	defer leave()
-	err = q.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.ReleaseChange(ctx, func(c db.Conn) error {
 		removed = 0
 		count := func([]driver.Value) error { removed++; return nil }
 		for state := understudy.JobDone; state <= understudy.JobExpired; state++ {
@@ -142,5 +137,5 @@ func (q *Queue) TrimJobs(ctx context.Context, keep int, before time.Time) (remov
 		}
 		return nil
 	})
-	return removed, sqlite.WrapError(true, err, "trim jobs")
+	return removed, db.WrapError(true, err, "trim jobs")
 }

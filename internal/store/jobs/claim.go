@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 // Limits of a job.
@@ -24,28 +24,28 @@ const jobColumns = `number, kind, key, payload, lane, once, attempts, weight, ru
 	created, started, ended, lease_end, stop, again, done, total, note, mark`
 
 var (
-	insertJob = &sqlite.Statement{Head: `INSERT INTO job (kind, key, payload, lane, once, attempts, weight, run_after, expires_at,
+	insertJob = &db.Statement{Head: `INSERT INTO job (kind, key, payload, lane, once, attempts, weight, run_after, expires_at,
 		created, mark, state)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (kind, key) WHERE state <= 2 AND key <> '' DO NOTHING RETURNING number`}
-	selectLiveJob = &sqlite.Statement{Head: "SELECT number FROM job WHERE kind = ? AND key = ? AND state <= 2 AND key <> ''"}
+	selectLiveJob = &db.Statement{Head: "SELECT number FROM job WHERE kind = ? AND key = ? AND state <= 2 AND key <> ''"}
 
 	// loseLeases archives jobs with an expired lease or makes them wait again. An interrupted run counts as an
 	// attempt, so that a job that crashes its process is not repeated forever.
-	loseLeases = &sqlite.Statement{Head: `UPDATE job SET
+	loseLeases = &db.Statement{Head: `UPDATE job SET
 		state = CASE WHEN stop = 1 THEN 5 WHEN once = 1 OR attempt >= attempts THEN 4 ELSE 1 END,
 		ended = CASE WHEN stop = 1 OR once = 1 OR attempt >= attempts THEN ?1 ELSE 0 END,
 		error = CASE WHEN stop = 1 THEN 'cancelled' WHEN once = 1 THEN 'broke off: its process ended or was not heard of; it runs at most once'
 			ELSE 'broke off: its process ended or was not heard of' END,
 		run_after = ?1, lease_end = 0
 		WHERE number IN (SELECT number FROM job WHERE state = 2 AND (lease_end < ?1 OR (?2 AND worker <> ?3)) LIMIT ?4) RETURNING state`}
-	expireJobs = &sqlite.Statement{Head: `UPDATE job SET state = 6, ended = ?1
+	expireJobs = &db.Statement{Head: `UPDATE job SET state = 6, ended = ?1
 		WHERE number IN (SELECT number FROM job WHERE state = 1 AND expires_at > 0 AND expires_at <= ?1 LIMIT ?2) RETURNING number`}
 
 	// claimJob claims the job whose turn it is. room are the kinds and lanes with a free place, counted over
 	// all processes. Each offers its first candidate by a seek in an index, so the cost does not grow with the
 	// number of waiting jobs. In a database with row locks the select of the outer WHERE would need FOR UPDATE
 	// SKIP LOCKED, and the count a lock per kind. SQLite has only one writer.
-	claimJob = &sqlite.Statement{Head: "WITH want (kind, most, lease) AS (VALUES ", Tuple: "(?, ?, ?)", Tail: `),
+	claimJob = &db.Statement{Head: "WITH want (kind, most, lease) AS (VALUES ", Tuple: "(?, ?, ?)", Tail: `),
 		room AS (SELECT w.kind, l.lane FROM want w, (SELECT 0 AS lane UNION ALL SELECT 1 UNION ALL SELECT 2) l
 			WHERE l.lane <= ? AND (SELECT count(*) FROM job r WHERE r.state = 2 AND r.kind = w.kind) < w.most),
 		first AS (SELECT (SELECT j.number FROM job j WHERE j.state = 1 AND j.kind = room.kind AND j.lane = room.lane
@@ -56,7 +56,7 @@ var (
 		WHERE number = (SELECT j.number FROM first JOIN job j ON j.number = first.number ORDER BY j.lane, j.run_after, j.number LIMIT 1)
 		RETURNING ` + jobColumns}
 	// nextJob reads when the next job of the given kinds is planned, and whether a job is due already.
-	nextJob = &sqlite.Statement{Head: "WITH want (kind) AS (VALUES ", Tuple: "(?)", Tail: `),
+	nextJob = &db.Statement{Head: "WITH want (kind) AS (VALUES ", Tuple: "(?)", Tail: `),
 		seat AS (SELECT w.kind, l.lane FROM want w, (SELECT 0 AS lane UNION ALL SELECT 1 UNION ALL SELECT 2) l)
 		SELECT (SELECT min(t) FROM (
 				SELECT (SELECT min(j.run_after) FROM job j WHERE j.state = 1 AND j.kind = seat.kind AND j.lane = seat.lane
@@ -67,10 +67,10 @@ var (
 )
 
 // Queue keeps jobs in the database. It is safe for concurrent use.
-type Queue struct{ pool *sqlite.Pool }
+type Queue struct{ pool *db.Pool }
 
 // NewQueue returns the job queue of a database.
-func NewQueue(pool *sqlite.Pool) *Queue { return &Queue{pool} }
+func NewQueue(pool *db.Pool) *Queue { return &Queue{pool} }
 
 // nanos returns a time in the form that the database stores: Unix nanoseconds, or 0 for the zero time.
 func nanos(t time.Time) int64 {
@@ -141,10 +141,10 @@ func (q *Queue) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.J
 	}
 	defer leave()
 	if err := checkAdded(jobs); err != nil {
-		return nil, sqlite.WrapError(true, err, "add jobs")
+		return nil, db.WrapError(true, err, "add jobs")
 	}
 	var numbers []int64
-	err = q.pool.ChangeDurably(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.ChangeDurably(ctx, func(c db.Conn) error {
 		numbers = make([]int64, 0, len(jobs))
 		for i := range jobs {
 			n, err := addJob(c, now, &jobs[i])
@@ -156,12 +156,12 @@ func (q *Queue) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.J
 		return nil
 	})
 	if err != nil {
-		return nil, sqlite.WrapError(true, err, "add jobs")
+		return nil, db.WrapError(true, err, "add jobs")
 	}
 	return numbers, nil
 }
 
-func addJob(c *sqlite.Conn, now time.Time, j *understudy.Job) (number int64, err error) {
+func addJob(c db.Conn, now time.Time, j *understudy.Job) (number int64, err error) {
 	after := j.RunAfter
 	if after.Before(now) {
 		after = now // so that jobs whose time has passed begin in the order in which they were added
@@ -186,10 +186,10 @@ func (q *Queue) ClaimJobs(ctx context.Context, want understudy.Claim) (understud
 	}
 	defer leave()
 	if err := checkClaim(&want); err != nil {
-		return understudy.Claimed{}, sqlite.WrapError(true, err, "claim jobs")
+		return understudy.Claimed{}, db.WrapError(true, err, "claim jobs")
 	}
 	var got understudy.Claimed
-	err = q.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.ReleaseChange(ctx, func(c db.Conn) error {
 		got = understudy.Claimed{}
 		if err := sweepJobs(c, &want, &got); err != nil {
 			return err
@@ -203,14 +203,14 @@ func (q *Queue) ClaimJobs(ctx context.Context, want understudy.Claim) (understud
 		err = q.syncClaims(ctx, got.Jobs)
 	}
 	if err != nil {
-		return understudy.Claimed{}, sqlite.WrapError(true, err, "claim jobs")
+		return understudy.Claimed{}, db.WrapError(true, err, "claim jobs")
 	}
 	return got, nil
 }
 
 // stampJob adds a number to the end of a lease. Executed with 1 and then with -1, it restores the row but forces
 // SQLite to write it.
-var stampJob = &sqlite.Statement{Head: "UPDATE job SET lease_end = lease_end + ? WHERE number = ?"}
+var stampJob = &db.Statement{Head: "UPDATE job SET lease_end = lease_end + ? WHERE number = ?"}
 
 // syncClaims makes claims durable if one of the jobs runs at most once. Otherwise a crash of the machine could
 // make that job run again. A durable commit also makes earlier commits durable. Other jobs may run again.
@@ -219,7 +219,7 @@ func (q *Queue) syncClaims(ctx context.Context, claimed []understudy.Job) error 
 	if i < 0 {
 		return nil
 	}
-	return q.pool.ChangeDurably(ctx, func(c *sqlite.Conn) error {
+	return q.pool.ChangeDurably(ctx, func(c db.Conn) error {
 		if err := c.Execute(stampJob, 0, int64(1), claimed[i].Number); err != nil {
 			return err
 		}
@@ -237,7 +237,7 @@ func checkClaim(want *understudy.Claim) error {
 	return nil
 }
 
-func sweepJobs(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) error {
+func sweepJobs(c db.Conn, want *understudy.Claim, got *understudy.Claimed) error {
 	now := nanos(want.Now)
 	err := c.Query(loseLeases, 0, []driver.Value{now, flag(want.OnlyProcess), want.Worker, int64(sweepLimit)}, func(r []driver.Value) error {
 		got.Count(understudy.JobState(r[0].(int64)))
@@ -253,7 +253,7 @@ func sweepJobs(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) 
 }
 
 // claimJobs claims jobs one by one, up to the limit of the claim.
-func claimJobs(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) error {
+func claimJobs(c db.Conn, want *understudy.Claim, got *understudy.Claimed) error {
 	now := nanos(want.Now)
 	var args []driver.Value
 	for _, k := range want.Kinds {
@@ -274,7 +274,7 @@ func claimJobs(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) 
 }
 
 // readNext fills in what the claim returns about the next jobs.
-func readNext(c *sqlite.Conn, want *understudy.Claim, got *understudy.Claimed) error {
+func readNext(c db.Conn, want *understudy.Claim, got *understudy.Claimed) error {
 	now := nanos(want.Now)
 	var args []driver.Value
 	for _, k := range want.Kinds {

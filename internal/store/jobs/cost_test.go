@@ -29,11 +29,11 @@ func TestOneStatementClaims(t *testing.T) {
 			"a claim is no longer one UPDATE over a sub-select of candidates: text")
 	}
 	path := filepath.Join(t.TempDir(), "understudy.db")
-	db, err := store.Open(t.Context(), store.Options{Path: path})
+	d, err := store.Open(t.Context(), store.Options{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	defer d.Close()
 	c, err := sqlite.Dial(t.Context(), path, 1000)
 	if err != nil {
 		t.Fatal(err)
@@ -46,15 +46,10 @@ func TestOneStatementClaims(t *testing.T) {
 			args[i] = int64(1)
 		}
 		var plan []string
-		stmt, err := c.Raw.Prepare("EXPLAIN QUERY PLAN " + text)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		err = c.QueryPrepared(stmt, args[:placeholders(text)], func(r []driver.Value) error {
+		err := c.QueryOnce("EXPLAIN QUERY PLAN "+text, args[:placeholders(text)], func(r []driver.Value) error {
 			plan = append(plan, r[3].(string))
 			return nil
 		})
-		stmt.Close()
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -10,24 +10,24 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 var (
-	beatJob = &sqlite.Statement{Head: `UPDATE job SET lease_end = ?, done = ?, total = ?, note = ? WHERE number = ?
+	beatJob = &db.Statement{Head: `UPDATE job SET lease_end = ?, done = ?, total = ?, note = ? WHERE number = ?
 		AND fence = ? AND state = 2 RETURNING stop`}
-	markJob = &sqlite.Statement{Head: `UPDATE job SET mark = ? WHERE number = ? AND fence = ? AND state = 2 RETURNING number`}
+	markJob = &db.Statement{Head: `UPDATE job SET mark = ? WHERE number = ? AND fence = ? AND state = 2 RETURNING number`}
 	// endJob ends a run. A job that was to run again is cancelled if that was requested meanwhile.
-	endJob = &sqlite.Statement{Head: `UPDATE job SET state = CASE WHEN ?1 = 1 AND stop = 1 THEN 5 ELSE ?1 END,
+	endJob = &db.Statement{Head: `UPDATE job SET state = CASE WHEN ?1 = 1 AND stop = 1 THEN 5 ELSE ?1 END,
 		ended = CASE WHEN ?1 = 1 AND stop = 0 THEN 0 ELSE ?2 END,
 		error = ?3, run_after = CASE WHEN ?1 = 1 THEN ?4 ELSE run_after END, attempt = attempt - ?5, again = again + ?5,
 		weight = CASE WHEN ?6 > 0 THEN ?6 ELSE weight END, lease_end = 0, done = ?7, total = ?8, note = ?9
 		WHERE number = ?10 AND fence = ?11 AND state = 2 RETURNING state`}
-	cancelJob = &sqlite.Statement{Head: `UPDATE job SET stop = 1, ended = CASE state WHEN 1 THEN ?1 ELSE 0 END,
+	cancelJob = &db.Statement{Head: `UPDATE job SET stop = 1, ended = CASE state WHEN 1 THEN ?1 ELSE 0 END,
 		error = CASE state WHEN 1 THEN 'cancelled' ELSE error END,
 		state = CASE state WHEN 1 THEN 5 ELSE 2 END WHERE number = ?2 AND state <= 2 RETURNING ` + jobColumns}
-	selectPlan = &sqlite.Statement{Head: "SELECT last FROM job_plan WHERE kind = ?"}
-	putPlan    = &sqlite.Statement{Head: `INSERT INTO job_plan (kind, last) VALUES (?, ?)
+	selectPlan = &db.Statement{Head: "SELECT last FROM job_plan WHERE kind = ?"}
+	putPlan    = &db.Statement{Head: `INSERT INTO job_plan (kind, last) VALUES (?, ?)
 		ON CONFLICT (kind) DO UPDATE SET last = excluded.last`}
 )
 
@@ -46,7 +46,7 @@ func (q *Queue) RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) 
 	}
 	defer leave()
 	var all []understudy.HeartbeatReply
-	err = q.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.ReleaseChange(ctx, func(c db.Conn) error {
 		all = make([]understudy.HeartbeatReply, len(beats))
 		for i, b := range beats {
 			found, err := c.QueryRow(beatJob, []driver.Value{nanos(b.LeaseEnd), b.Progress.Done, b.Progress.Total, clip(b.Progress.Note,
@@ -60,7 +60,7 @@ func (q *Queue) RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) 
 		return nil
 	})
 	if err != nil {
-		return nil, sqlite.WrapError(true, err, "keep leases")
+		return nil, db.WrapError(true, err, "keep leases")
 	}
 	return all, nil
 }
@@ -74,17 +74,17 @@ func (q *Queue) MarkJob(ctx context.Context, number, fence int64, mark []byte) e
 	}
 	defer leave()
 	if err := checkMark(mark); err != nil {
-		return sqlite.WrapError(true, err, "mark job %d", number)
+		return db.WrapError(true, err, "mark job %d", number)
 	}
 	found := false
-	err = q.pool.Change(ctx, func(c *sqlite.Conn) (err error) {
+	err = q.pool.Change(ctx, func(c db.Conn) (err error) {
 		found, err = c.QueryRow(markJob, []driver.Value{blob(mark), number, fence}, func([]driver.Value) {})
 		return err
 	})
 	if err == nil && !found {
 		err = understudy.ErrLeaseLost
 	}
-	return sqlite.WrapError(true, err, "mark job %d", number)
+	return db.WrapError(true, err, "mark job %d", number)
 }
 
 func checkMark(mark []byte) error {
@@ -103,10 +103,10 @@ func (q *Queue) EndJob(ctx context.Context, e understudy.JobResult) (state under
 	}
 	defer leave()
 	if err := checkEnd(&e); err != nil {
-		return 0, sqlite.WrapError(true, err, "end job %d", e.Number)
+		return 0, db.WrapError(true, err, "end job %d", e.Number)
 	}
 	found := false
-	err = q.pool.ReleaseChange(ctx, func(c *sqlite.Conn) (err error) {
+	err = q.pool.ReleaseChange(ctx, func(c db.Conn) (err error) {
 		args := []driver.Value{int64(e.State), nanos(e.At), clip(e.Error, maxJobError), nanos(e.RunAfter), flag(e.Uncounted), e.Weight,
 			e.Progress.Done, e.Progress.Total, clip(e.Progress.Note, maxJobError), e.Number, e.Fence}
 		found, err = c.QueryRow(endJob, args, func(r []driver.Value) { state = understudy.JobState(r[0].(int64)) })
@@ -115,7 +115,7 @@ func (q *Queue) EndJob(ctx context.Context, e understudy.JobResult) (state under
 	if err == nil && !found {
 		err = understudy.ErrLeaseLost
 	}
-	return state, sqlite.WrapError(true, err, "end job %d", e.Number)
+	return state, db.WrapError(true, err, "end job %d", e.Number)
 }
 
 func checkEnd(e *understudy.JobResult) error {
@@ -133,7 +133,7 @@ func (q *Queue) CancelJob(ctx context.Context, number int64, now time.Time) (j u
 		return j, err
 	}
 	defer leave()
-	err = q.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.ReleaseDurably(ctx, func(c db.Conn) error {
 		found, err := c.QueryRow(cancelJob, []driver.Value{nanos(now), number}, func(r []driver.Value) { j = jobOf(r) })
 		if err != nil || found {
 			return err
@@ -146,7 +146,7 @@ func (q *Queue) CancelJob(ctx context.Context, number int64, now time.Time) (j u
 		}
 		return err
 	})
-	return j, sqlite.WrapError(true, err, "cancel job %d", number)
+	return j, db.WrapError(true, err, "cancel job %d", number)
 }
 
 func newEndedError(j *understudy.Job) error {
@@ -164,9 +164,9 @@ func (q *Queue) PlanJob(ctx context.Context, now, since, slot time.Time, job und
 	}
 	defer leave()
 	if err := checkJob(&job); err != nil {
-		return 0, time.Time{}, sqlite.WrapError(true, err, "plan job")
+		return 0, time.Time{}, db.WrapError(true, err, "plan job")
 	}
-	err = q.pool.Change(ctx, func(c *sqlite.Conn) error {
+	err = q.pool.Change(ctx, func(c db.Conn) error {
 		number, last = 0, time.Time{}
 		if _, err := c.QueryRow(selectPlan, []driver.Value{job.Kind}, func(r []driver.Value) { last = timeFromNanos(r[0].(int64)) }); err != nil {
 			return err
@@ -184,7 +184,7 @@ func (q *Queue) PlanJob(ctx context.Context, now, since, slot time.Time, job und
 		return err
 	})
 	if err != nil {
-		return 0, time.Time{}, sqlite.WrapError(true, err, "plan job")
+		return 0, time.Time{}, db.WrapError(true, err, "plan job")
 	}
 	return number, last, nil
 }

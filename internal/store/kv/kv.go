@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"understudy"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 // Limits: the bytes of a name, the bytes of a value, and the number of values that ReadValues returns.
@@ -18,19 +18,19 @@ const (
 )
 
 var (
-	selectValue  = &sqlite.Statement{Head: "SELECT value FROM kv WHERE name = ?"}
-	selectPrefix = &sqlite.Statement{Head: "SELECT name, value FROM kv WHERE name >= ?1 " +
+	selectValue  = &db.Statement{Head: "SELECT value FROM kv WHERE name = ?"}
+	selectPrefix = &db.Statement{Head: "SELECT name, value FROM kv WHERE name >= ?1 " +
 		"AND substr(name, 1, length(?1)) = ?1 ORDER BY name LIMIT ?2"}
-	putValue = &sqlite.Statement{Head: "INSERT INTO kv (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE " +
+	putValue = &db.Statement{Head: "INSERT INTO kv (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE " +
 		"SET value = excluded.value"}
-	deleteValue = &sqlite.Statement{Head: "DELETE FROM kv WHERE name = ? RETURNING name"}
+	deleteValue = &db.Statement{Head: "DELETE FROM kv WHERE name = ? RETURNING name"}
 )
 
 // Table stores small values under names. It is safe for concurrent use.
-type Table struct{ pool *sqlite.Pool }
+type Table struct{ pool *db.Pool }
 
 // New returns the table of named values of a database.
-func New(pool *sqlite.Pool) *Table { return &Table{pool} }
+func New(pool *db.Pool) *Table { return &Table{pool} }
 
 // Value returns the value under a name, or ErrNotFound if there is none.
 func (k *Table) Value(ctx context.Context, name string) (value []byte, err error) {
@@ -39,14 +39,14 @@ func (k *Table) Value(ctx context.Context, name string) (value []byte, err error
 		return nil, err
 	}
 	defer leave()
-	err = k.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = k.pool.Read(ctx, func(c db.Conn) error {
 		found, err := c.QueryRow(selectValue, []driver.Value{name}, func(r []driver.Value) { value = cloneBytes(r[0]) })
 		if err == nil && !found {
 			err = understudy.ErrNotFound
 		}
 		return err
 	})
-	return value, sqlite.WrapError(false, err, "value %s", understudy.Clip(name))
+	return value, db.WrapError(false, err, "value %s", understudy.Clip(name))
 }
 
 func cloneBytes(v driver.Value) []byte {
@@ -69,28 +69,28 @@ func (k *Table) SetValueDurably(ctx context.Context, name string, value []byte) 
 
 // set stores a value with the function change. If the value is nil, it deletes the value durably instead, for which it
 // may use the reserved pages of the file.
-func (k *Table) set(ctx context.Context, name string, value []byte, change func(context.Context, func(*sqlite.Conn) error) error) error {
+func (k *Table) set(ctx context.Context, name string, value []byte, change func(context.Context, func(db.Conn) error) error) error {
 	leave, err := k.pool.Begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
 	if err := check(name, value); err != nil {
-		return sqlite.WrapError(true, err, "value %s", understudy.Clip(name))
+		return db.WrapError(true, err, "value %s", understudy.Clip(name))
 	}
 	if value == nil {
-		err = k.pool.ReleaseDurably(ctx, func(c *sqlite.Conn) error {
+		err = k.pool.ReleaseDurably(ctx, func(c db.Conn) error {
 			_, err := Delete(c, name)
 			return err
 		})
 	} else {
-		err = change(ctx, func(c *sqlite.Conn) error { return c.Execute(putValue, 0, name, value) })
+		err = change(ctx, func(c db.Conn) error { return c.Execute(putValue, 0, name, value) })
 	}
-	return sqlite.WrapError(true, err, "value %s", name)
+	return db.WrapError(true, err, "value %s", name)
 }
 
 // Delete deletes a value in a transaction and reports whether it existed.
-func Delete(c *sqlite.Conn, name string) (found bool, err error) {
+func Delete(c db.Conn, name string) (found bool, err error) {
 	return c.QueryRow(deleteValue, []driver.Value{name}, func([]driver.Value) {})
 }
 
@@ -110,11 +110,11 @@ func (k *Table) ReadValues(ctx context.Context, prefix string) (map[string][]byt
 	}
 	defer leave()
 	all := map[string][]byte{}
-	err = k.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = k.pool.Read(ctx, func(c db.Conn) error {
 		return c.Query(selectPrefix, 0, []driver.Value{prefix, int64(maxValues)}, func(r []driver.Value) error {
 			all[r[0].(string)] = cloneBytes(r[1])
 			return nil
 		})
 	})
-	return all, sqlite.WrapError(false, err, "values %s", understudy.Clip(prefix))
+	return all, db.WrapError(false, err, "values %s", understudy.Clip(prefix))
 }

@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"strings"
 
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 const (
@@ -23,17 +23,17 @@ const (
 )
 
 var (
-	insert          = &sqlite.Statement{Head: "INSERT INTO name_recent (kind, id, record) VALUES ", Tuple: "(?, ?, ?)"}
-	moveRecent      = &sqlite.Statement{Head: "INSERT INTO name_middle SELECT * FROM name_recent ORDER BY kind, id"}
-	deleteRecent    = &sqlite.Statement{Head: "DELETE FROM name_recent"}
-	countMiddle     = &sqlite.Statement{Head: "SELECT count(*) FROM name_middle"}
-	selectMiddleEnd = &sqlite.Statement{Head: "SELECT kind, id FROM name_middle WHERE (kind, id) > (?, ?) ORDER BY kind, id " +
+	insert          = &db.Statement{Head: "INSERT INTO name_recent (kind, id, record) VALUES ", Tuple: "(?, ?, ?)"}
+	moveRecent      = &db.Statement{Head: "INSERT INTO name_middle SELECT * FROM name_recent ORDER BY kind, id"}
+	deleteRecent    = &db.Statement{Head: "DELETE FROM name_recent"}
+	countMiddle     = &db.Statement{Head: "SELECT count(*) FROM name_middle"}
+	selectMiddleEnd = &db.Statement{Head: "SELECT kind, id FROM name_middle WHERE (kind, id) > (?, ?) ORDER BY kind, id " +
 		"LIMIT 1 OFFSET ?"}
-	moveMiddle   = &sqlite.Statement{Head: "INSERT INTO name SELECT * FROM name_middle WHERE (kind, id) > (?, ?) AND (kind, id) <= (?, ?)"}
-	deleteMiddle = &sqlite.Statement{Head: "DELETE FROM name_middle WHERE (kind, id) > (?, ?) AND (kind, id) <= (?, ?)"}
-	selectRecord = &sqlite.Statement{Head: "SELECT record FROM names WHERE kind = ? AND id = ?"}
+	moveMiddle   = &db.Statement{Head: "INSERT INTO name SELECT * FROM name_middle WHERE (kind, id) > (?, ?) AND (kind, id) <= (?, ?)"}
+	deleteMiddle = &db.Statement{Head: "DELETE FROM name_middle WHERE (kind, id) > (?, ?) AND (kind, id) <= (?, ?)"}
+	selectRecord = &db.Statement{Head: "SELECT record FROM names WHERE kind = ? AND id = ?"}
 
-	updateErasedName = [...]*sqlite.Statement{
+	updateErasedName = [...]*db.Statement{
 		{Head: "UPDATE name SET erased = ? WHERE kind = ? AND id = ? AND erased <> ? RETURNING 1"},
 		{Head: "UPDATE name_middle SET erased = ? WHERE kind = ? AND id = ? AND erased <> ? RETURNING 1"},
 		{Head: "UPDATE name_recent SET erased = ? WHERE kind = ? AND id = ? AND erased <> ? RETURNING 1"},
@@ -51,14 +51,14 @@ type Table struct {
 
 // Put writes new ids. args has three values for each: kind, stored id and record number. last is the highest record
 // number in use. Whenever last passes a multiple of recentIDs, Put moves ids to the next table.
-func (t *Table) Put(c *sqlite.Conn, args []driver.Value, last int64) error {
+func (t *Table) Put(c db.Conn, args []driver.Value, last int64) error {
 	if err := c.ExecuteMany(insert, 3, args); err != nil {
 		return err
 	}
 	if first := last - int64(len(args)/3); first/recentIDs == last/recentIDs {
 		return nil
 	}
-	for _, st := range []*sqlite.Statement{moveRecent, deleteRecent} {
+	for _, st := range []*db.Statement{moveRecent, deleteRecent} {
 		if err := c.Execute(st, 0); err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (t *Table) Put(c *sqlite.Conn, args []driver.Value, last int64) error {
 }
 
 // shrinkMiddle moves ids out of name_middle while it has more than middleIDs.
-func (t *Table) shrinkMiddle(c *sqlite.Conn) error {
+func (t *Table) shrinkMiddle(c db.Conn) error {
 	var count int64
 	if _, err := c.QueryRow(countMiddle, nil, func(r []driver.Value) { count = r[0].(int64) }); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (t *Table) shrinkMiddle(c *sqlite.Conn) error {
 }
 
 // moveNext moves the next ids from name_middle to name. At the end of the tree it starts again at the beginning.
-func (t *Table) moveNext(c *sqlite.Conn) error {
+func (t *Table) moveNext(c db.Conn) error {
 	for range 2 {
 		var kind int64
 		var id []byte
@@ -95,7 +95,7 @@ func (t *Table) moveNext(c *sqlite.Conn) error {
 			t.kind, t.id = 0, []byte{}
 			continue
 		}
-		for _, st := range []*sqlite.Statement{moveMiddle, deleteMiddle} {
+		for _, st := range []*db.Statement{moveMiddle, deleteMiddle} {
 			if err := c.Execute(st, 0, t.kind, t.id, kind, id); err != nil {
 				return err
 			}
@@ -107,13 +107,13 @@ func (t *Table) moveNext(c *sqlite.Conn) error {
 }
 
 // FindRecord returns the number of the record with a stored id, or 0 if the id was never seen.
-func FindRecord(c *sqlite.Conn, kind int64, id []byte) (number int64, err error) {
+func FindRecord(c db.Conn, kind int64, id []byte) (number int64, err error) {
 	_, err = c.QueryRow(selectRecord, []driver.Value{kind, id}, func(r []driver.Value) { number = r[0].(int64) })
 	return number, err
 }
 
 // MarkErased sets the mark of an id and reports whether the id had another mark before.
-func MarkErased(c *sqlite.Conn, kind int64, id []byte, mark int64) (changed bool, err error) {
+func MarkErased(c db.Conn, kind int64, id []byte, mark int64) (changed bool, err error) {
 	for _, st := range updateErasedName {
 		changed, err = c.QueryRow(st, []driver.Value{mark, kind, id, mark}, func([]driver.Value) {})
 		if changed || err != nil {
@@ -125,7 +125,7 @@ func MarkErased(c *sqlite.Conn, kind int64, id []byte, mark int64) (changed bool
 
 // newOrNextStatement returns the statement for FindRecordOrNext. It finds the first id at or after the given
 // id, and starts again at the first id after the last. It looks into each table twice, wherever the id is.
-func newOrNextStatement() *sqlite.Statement {
+func newOrNextStatement() *db.Statement {
 	const present = "EXISTS (SELECT 1 FROM held WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 AND state & ?3 = 0)"
 	var parts []string
 	for _, table := range []string{"name_recent", "name_middle", "name"} {
@@ -134,7 +134,7 @@ func newOrNextStatement() *sqlite.Statement {
 				"ORDER BY n.id LIMIT 1)", turn, table, from, present))
 		}
 	}
-	return &sqlite.Statement{Head: "SELECT record FROM (" + strings.Join(parts, " UNION ALL ") + ") ORDER BY turn, id LIMIT 1"}
+	return &db.Statement{Head: "SELECT record FROM (" + strings.Join(parts, " UNION ALL ") + ") ORDER BY turn, id LIMIT 1"}
 }
 
 var selectOrNext = newOrNextStatement()
@@ -142,7 +142,7 @@ var selectOrNext = newOrNextStatement()
 // FindRecordOrNext returns the number of the record with a stored id, unless its state has one of the bits in without.
 // If there is no such record, it returns the record with the next id, so the caller must compare the ids. Both cases
 // take the same reads. It returns 0 if the kind has no record.
-func FindRecordOrNext(c *sqlite.Conn, kind int64, id []byte, without int64) (record int64, err error) {
+func FindRecordOrNext(c db.Conn, kind int64, id []byte, without int64) (record int64, err error) {
 	_, err = c.QueryRow(selectOrNext, []driver.Value{kind, id, without}, func(r []driver.Value) { record = r[0].(int64) })
 	return record, err
 }

@@ -5,31 +5,30 @@ package order
 import (
 	"database/sql/driver"
 	"slices"
-	"sync/atomic"
 
+	"understudy/internal/store/db"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 var (
-	selectBelow    = &sqlite.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at < ? AND at >= ? ORDER BY at DESC LIMIT 1"}
-	selectAbove    = &sqlite.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at > ? AND at <= ? ORDER BY at ASC LIMIT 1"}
-	selectStanding = &sqlite.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at BETWEEN ? AND ? LIMIT ?"}
-	selectDeleted  = &sqlite.Statement{Head: "SELECT 1 FROM place WHERE kind = ? LIMIT 1"}
-	countPlaces    = &sqlite.Statement{Head: "SELECT count(*) FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3"}
-	selectPlaces   = &sqlite.Statement{Head: "SELECT kind, at, record FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3 ORDER BY at"}
+	selectBelow    = &db.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at < ? AND at >= ? ORDER BY at DESC LIMIT 1"}
+	selectAbove    = &db.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at > ? AND at <= ? ORDER BY at ASC LIMIT 1"}
+	selectStanding = &db.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at BETWEEN ? AND ? LIMIT ?"}
+	selectDeleted  = &db.Statement{Head: "SELECT 1 FROM place WHERE kind = ? LIMIT 1"}
+	countPlaces    = &db.Statement{Head: "SELECT count(*) FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3"}
+	selectPlaces   = &db.Statement{Head: "SELECT kind, at, record FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3 ORDER BY at"}
 	// InsertPlace inserts places under a kind's number or, for deleted records, under the negative number.
-	InsertPlace = &sqlite.Statement{Head: "INSERT INTO place (kind, at, record) VALUES ", Tuple: "(?, ?, ?)"}
-	deletePlace = &sqlite.Statement{Head: "DELETE FROM place WHERE kind = ? AND at = ?"}
-	updateStand = &sqlite.Statement{Head: "UPDATE held SET place = ?1 * 2 + (place & 1) WHERE number BETWEEN ?2 AND ?3"}
+	InsertPlace = &db.Statement{Head: "INSERT INTO place (kind, at, record) VALUES ", Tuple: "(?, ?, ?)"}
+	deletePlace = &db.Statement{Head: "DELETE FROM place WHERE kind = ? AND at = ?"}
+	updateStand = &db.Statement{Head: "UPDATE held SET place = ?1 * 2 + (place & 1) WHERE number BETWEEN ?2 AND ?3"}
 )
 
 // Assigner reads and changes the places of one kind in one transaction.
 type Assigner struct {
-	c          *sqlite.Conn
+	c          db.Conn
 	kind       int64
-	epoch      *atomic.Int64 // odd while a write is open that moves records to make room
-	hasDeleted int8          // whether the kind has deleted records: 0 unknown, 1 yes, -1 no
+	noteMoves  func() // called when records move to make room
+	hasDeleted int8   // whether the kind has deleted records: 0 unknown, 1 yes, -1 no
 
 	// known is true if taken has all occupied positions from least to most.
 	known       bool
@@ -41,9 +40,9 @@ type Assigner struct {
 	CurrentPositions map[int64]int64 // the current positions of the records in FormerPositions, by record number
 }
 
-// NewAssigner returns an Assigner for a kind. It makes epoch odd when it moves records to make room.
-func NewAssigner(c *sqlite.Conn, kind int64, epoch *atomic.Int64) *Assigner {
-	return &Assigner{c: c, kind: kind, epoch: epoch}
+// NewAssigner returns an Assigner for a kind. It calls noteMoves when it moves records to make room.
+func NewAssigner(c db.Conn, kind int64, noteMoves func()) *Assigner {
+	return &Assigner{c: c, kind: kind, noteMoves: noteMoves}
 }
 
 // readKindNumbers returns the kind numbers under which places are searched: the kind's number for present records and,
@@ -115,7 +114,7 @@ func (g *Assigner) FindAbove(position, most int64) (int64, error) {
 }
 
 // findNeighbour returns the nearest occupied position that a statement finds, or Nowhere.
-func (g *Assigner) findNeighbour(st *sqlite.Statement, position, bound int64, nearer func(a, b int64) bool) (int64, error) {
+func (g *Assigner) findNeighbour(st *db.Statement, position, bound int64, nearer func(a, b int64) bool) (int64, error) {
 	found := int64(Nowhere)
 	signs, err := g.readKindNumbers()
 	for _, kind := range signs {
@@ -181,9 +180,7 @@ func (g *Assigner) MoveApart(position int64, n int, moved func(to map[int64]int6
 		told[r.at] = tos[i]
 	}
 	moved(told)
-	if g.epoch.Load()%2 == 0 {
-		g.epoch.Add(1)
-	}
+	g.noteMoves()
 	return nil
 }
 

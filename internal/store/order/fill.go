@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"understudy/internal/store/db"
 	"understudy/internal/store/postings"
-	"understudy/internal/store/sqlite"
 )
 
 // fill places the rows that do not keep their positions, run by run between the rows that do.
@@ -189,7 +189,7 @@ func (g *Page) placeUnder(rows []*Assignment, above, below *Assignment, second i
 			return nil
 		}
 		if again {
-			return sqlite.NewDamageError("there is no place below %d", above.At)
+			return db.NewDamageError("there is no place below %d", above.At)
 		}
 		if err := g.MoveApart(above.At, len(rows), g.updateMoved); err != nil {
 			return err

@@ -12,8 +12,8 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store/db"
 	"understudy/internal/store/postings"
-	"understudy/internal/store/sqlite"
 	"understudy/spec"
 )
 
@@ -57,11 +57,11 @@ func (s Position) Value() driver.Value {
 	return s.At << 1
 }
 
-var selectPosition = &sqlite.Statement{Head: "SELECT (SELECT place FROM held WHERE number BETWEEN n.record * 64 " +
+var selectPosition = &db.Statement{Head: "SELECT (SELECT place FROM held WHERE number BETWEEN n.record * 64 " +
 	"AND n.record * 64 + 63 AND place IS NOT NULL LIMIT 1) FROM names n WHERE n.kind = ? AND n.id = ?"}
 
 // FindPosition returns the position of a record by its stored id. It returns Nowhere if the record was never saved.
-func FindPosition(c *sqlite.Conn, kind int64, id []byte) (Position, error) {
+func FindPosition(c db.Conn, kind int64, id []byte) (Position, error) {
 	at := Position{At: Nowhere}
 	_, err := c.QueryRow(selectPosition, []driver.Value{kind, id}, func(r []driver.Value) { at = ReadPosition(r[0]) })
 	return at, err

@@ -13,11 +13,11 @@ import (
 	"understudy"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
-var selectPage = &sqlite.Statement{Head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.size, p.body, p.kind,
+var selectPage = &db.Statement{Head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.size, p.body, p.kind,
 	k.name, k.prefix, k.generation, h.name, h.slot, p.number, p.read
 	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape
 	WHERE p.key = ? AND p.source = ?`}
@@ -67,14 +67,14 @@ func (p *Row) lastRead() int64 { return max(p.read, p.at/int64(time.Second)) }
 
 // Reader reads pages. It is safe for concurrent use.
 type Reader struct {
-	pool     *sqlite.Pool
+	pool     *db.Pool
 	loader   *Loader
 	noteRead func(page, before int64)
 }
 
 // NewReader returns a reader of a file. For each page that is read, it calls noteRead with the page's number and the
 // time when the page was last read before, in Unix seconds.
-func NewReader(pool *sqlite.Pool, loader *Loader, noteRead func(page, before int64)) *Reader {
+func NewReader(pool *db.Pool, loader *Loader, noteRead func(page, before int64)) *Reader {
 	return &Reader{pool: pool, loader: loader, noteRead: noteRead}
 }
 
@@ -87,12 +87,15 @@ func (r *Reader) ReadPage(ctx context.Context, key understudy.Key) (*understudy.
 		return nil, err
 	}
 	defer leave()
-	source, ok := r.loader.catalog.Source(key.Source)
-	if !ok {
-		return nil, sqlite.WrapError(false, understudy.ErrNotFound, "page %s", key)
+	source, ok, err := r.loader.catalog.FindSource(ctx, key.Source)
+	if err == nil && !ok {
+		err = understudy.ErrNotFound
+	}
+	if err != nil {
+		return nil, db.WrapError(false, err, "page %s", key)
 	}
 	var p *understudy.Page
-	err = r.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = r.pool.Read(ctx, func(c db.Conn) error {
 		row, sk, err := r.loader.Find(c, source, key)
 		if err != nil {
 			return err
@@ -109,7 +112,7 @@ func (r *Reader) ReadPage(ctx context.Context, key understudy.Key) (*understudy.
 		return err
 	})
 	if err != nil {
-		return nil, sqlite.WrapError(false, err, "page %s", key)
+		return nil, db.WrapError(false, err, "page %s", key)
 	}
 	return p, nil
 }
@@ -135,7 +138,7 @@ func NewLoader(catalog *catalog.Catalog, records *records.Opener) *Loader {
 
 // Find finds the row of a page by the hash of the page's key, and checks that the page has this key. It returns
 // ErrNotFound if there is no such page.
-func (l *Loader) Find(c *sqlite.Conn, source int64, key understudy.Key) (row *Row, sk *codec.Skeleton, err error) {
+func (l *Loader) Find(c db.Conn, source int64, key understudy.Key) (row *Row, sk *codec.Skeleton, err error) {
 	err = c.Query(selectPage, 0, []driver.Value{KeyHash(key), source}, func(r []driver.Value) error {
 		var one Row
 		one.Scan(r)
@@ -155,11 +158,11 @@ func (l *Loader) Find(c *sqlite.Conn, source int64, key understudy.Key) (row *Ro
 func (l *Loader) UnpackSkeleton(packed []byte, size int64) (*codec.Skeleton, error) {
 	raw, err := l.records.Packer.Unpack(nil, packed, int(size))
 	if err != nil {
-		return nil, sqlite.NewDamageError("its skeleton: %w", err)
+		return nil, db.NewDamageError("its skeleton: %w", err)
 	}
 	sk, err := codec.ParseSkeleton(raw)
 	if err != nil {
-		return nil, sqlite.NewDamageError("its skeleton: %w", err)
+		return nil, db.NewDamageError("its skeleton: %w", err)
 	}
 	return sk, nil
 }
@@ -175,10 +178,10 @@ func (l *Loader) Assemble(row *Row, sk *codec.Skeleton, blocks *records.Blocks) 
 	}
 	body, rows, err := sk.Assemble(entries)
 	if err != nil {
-		return nil, sqlite.NewDamageError("its skeleton: %w", err)
+		return nil, db.NewDamageError("its skeleton: %w", err)
 	}
 	if SumOf(body) != row.sum {
-		return nil, sqlite.NewDamageError("it does not come out as it was saved")
+		return nil, db.NewDamageError("it does not come out as it was saved")
 	}
 	why := ""
 	if len(rows) == 0 {
@@ -192,7 +195,7 @@ func (l *Loader) Assemble(row *Row, sk *codec.Skeleton, blocks *records.Blocks) 
 		NotStored: why}, nil
 }
 
-var selectPresent = &sqlite.Statement{Head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 4 = 0"}
+var selectPresent = &db.Statement{Head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 4 = 0"}
 
 // KeyHash returns the hash by which a page is found. Different keys may have the same hash, so the caller must also
 // compare the URI.

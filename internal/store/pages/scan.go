@@ -8,14 +8,14 @@ import (
 	"fmt"
 
 	"understudy/internal/store/codec"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 var (
-	selectSkeletons     = &sqlite.Statement{Head: "SELECT number, size, body FROM page WHERE number > ? ORDER BY number LIMIT ?"}
-	selectKindSkeletons = &sqlite.Statement{Head: "SELECT number, size, body FROM page WHERE number > ? AND kind = ? ORDER BY number " +
+	selectSkeletons     = &db.Statement{Head: "SELECT number, size, body FROM page WHERE number > ? ORDER BY number LIMIT ?"}
+	selectKindSkeletons = &db.Statement{Head: "SELECT number, size, body FROM page WHERE number > ? AND kind = ? ORDER BY number " +
 		"LIMIT ?"}
-	selectSourceSkeletons = &sqlite.Statement{Head: "SELECT number, size, body FROM page WHERE number > ? AND source = ? ORDER BY number " +
+	selectSourceSkeletons = &db.Statement{Head: "SELECT number, size, body FROM page WHERE number > ? AND source = ? ORDER BY number " +
 		"LIMIT ?"}
 )
 
@@ -27,10 +27,10 @@ const pagesPerRead = 64
 
 // VisitPages calls each for every page of a scope, in the order of their numbers. It uses several read
 // transactions, so it may miss pages that are saved meanwhile.
-func (l *Loader) VisitPages(ctx context.Context, pool *sqlite.Pool, of Scope, each func(number int64, sk *codec.Skeleton)) error {
+func (l *Loader) VisitPages(ctx context.Context, pool *db.Pool, of Scope, each func(number int64, sk *codec.Skeleton)) error {
 	last, n := int64(-1), pagesPerRead
 	for n == pagesPerRead {
-		err := pool.Read(ctx, func(c *sqlite.Conn) (err error) {
+		err := pool.Read(ctx, func(c db.Conn) (err error) {
 			n = 0
 			return l.VisitAfter(c, of, last, pagesPerRead, func(number int64, sk *codec.Skeleton) error {
 				n, last = n+1, number
@@ -47,7 +47,7 @@ func (l *Loader) VisitPages(ctx context.Context, pool *sqlite.Pool, of Scope, ea
 
 // VisitAfter calls each for at most limit pages of a scope whose numbers are above after. It stops when each
 // returns an error.
-func (l *Loader) VisitAfter(c *sqlite.Conn, of Scope, after int64, limit int, each func(number int64, sk *codec.Skeleton) error) error {
+func (l *Loader) VisitAfter(c db.Conn, of Scope, after int64, limit int, each func(number int64, sk *codec.Skeleton) error) error {
 	st, args := selectSkeletons, []driver.Value{after}
 	switch {
 	case of.Kind != 0:

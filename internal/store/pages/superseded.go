@@ -7,13 +7,13 @@ import (
 	"slices"
 
 	"understudy"
+	"understudy/internal/store/db"
 	"understudy/internal/store/names"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 	"understudy/spec"
 )
 
-var selectCurrent = &sqlite.Statement{Head: "SELECT number, version, state FROM held WHERE number IN (", Tuple: "?", Tail: ")"}
+var selectCurrent = &db.Statement{Head: "SELECT number, version, state FROM held WHERE number IN (", Tuple: "?", Tail: ")"}
 
 // current is the stored state of a record in the shape of a page.
 type current struct{ version, state int64 }
@@ -26,13 +26,13 @@ func (h current) isVersion(version int64) bool {
 // markSuperseded sets Superseded if a page must no longer be used as a fresh response. For a list that is so if its
 // kind was written to since the fetch. For any page it is so if a record in the page has another current version, was
 // deleted, or was written to.
-func (l *Loader) markSuperseded(c *sqlite.Conn, p *understudy.Page, row *Row, blocks *records.Blocks) error {
+func (l *Loader) markSuperseded(c db.Conn, p *understudy.Page, row *Row, blocks *records.Blocks) error {
 	if p.Superseded = p.NotStored != ""; p.Superseded {
 		return nil
 	}
 	present := false
 	if len(p.Rows) == 0 && p.Kind != "" && p.ID != "" {
-		record, err := names.FindRecord(c, row.Kind.Number, sqlite.AppendID(nil, row.Kind.prefix, p.ID))
+		record, err := names.FindRecord(c, row.Kind.Number, db.AppendID(nil, row.Kind.prefix, p.ID))
 		if err != nil {
 			return err
 		}
@@ -63,7 +63,7 @@ func (l *Loader) markSuperseded(c *sqlite.Conn, p *understudy.Page, row *Row, bl
 
 // readCurrent returns the stored state of the records of a page, by record number. A record that is not stored counts
 // as deleted.
-func readCurrent(c *sqlite.Conn, p *understudy.Page, row *Row) (map[int64]current, error) {
+func readCurrent(c db.Conn, p *understudy.Page, row *Row) (map[int64]current, error) {
 	held := make(map[int64]current, len(p.Rows))
 	var args []driver.Value
 	for i := range p.Rows {
@@ -73,7 +73,7 @@ func readCurrent(c *sqlite.Conn, p *understudy.Page, row *Row) (map[int64]curren
 		}
 	}
 	for len(args) > 0 {
-		n := min(sqlite.MaxTuples, len(args))
+		n := min(db.MaxTuples, len(args))
 		err := c.Query(selectCurrent, n, args[:n], func(r []driver.Value) error {
 			held[r[0].(int64)/records.Slots] = current{r[1].(int64), r[2].(int64)}
 			return nil

@@ -11,7 +11,7 @@ import (
 	"math"
 	"sort"
 
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 // ShapeBits is the number of bits of a posting that hold the shape's number.
@@ -206,8 +206,8 @@ const (
 // Scan is an iterator over the results of an SQL statement. The arguments of the statement are Args, then the posting
 // to begin at, then the maximum number of results. It must return postings in order.
 type Scan struct {
-	C    *sqlite.Conn
-	St   *sqlite.Statement
+	C    db.Conn
+	St   *db.Statement
 	Args []driver.Value
 	Up   bool
 	Row  func(int64) int64 // converts a posting to the number that the statement uses, and back; nil means that both are equal

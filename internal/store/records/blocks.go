@@ -14,7 +14,7 @@ import (
 
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 // Opener opens the blocks of a file. It is safe for concurrent use, except that only one goroutine at a time may write.
@@ -32,7 +32,7 @@ func New(catalog *catalog.Catalog, goroutines int) *Opener {
 // Blocks are the blocks that one call has unpacked and may have changed.
 type Blocks struct {
 	From *Opener
-	c    *sqlite.Conn
+	c    db.Conn
 	open map[int64]*Block
 }
 
@@ -45,7 +45,7 @@ type Block struct {
 }
 
 // Open returns an empty set of blocks that reads through a connection.
-func (o *Opener) Open(c *sqlite.Conn) *Blocks {
+func (o *Opener) Open(c db.Conn) *Blocks {
 	return &Blocks{From: o, c: c, open: map[int64]*Block{}}
 }
 
@@ -54,12 +54,12 @@ func (o *Opener) Open(c *sqlite.Conn) *Blocks {
 const maxOpened = 64
 
 var (
-	selectBlock = &sqlite.Statement{Head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, NULL " +
-		"FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", Tuple: "?", Tail: ")", Reads: sqlite.Blocks}
+	selectBlock = &db.Statement{Head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, NULL " +
+		"FROM block b LEFT JOIN shape h ON h.number = b.shape WHERE b.number IN (", Tuple: "?", Tail: ")", Reads: db.Blocks}
 	// BlockWithCreation reads blocks together with the times when they were created.
-	BlockWithCreation = &sqlite.Statement{Head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, (SELECT at " +
+	BlockWithCreation = &db.Statement{Head: "SELECT b.count, b.size, b.body, h.slot, b.shape, b.number, (SELECT at " +
 		"FROM made WHERE block <= b.number ORDER BY block DESC LIMIT 1) FROM block b LEFT JOIN shape h ON h.number = b.shape " +
-		"WHERE b.number IN (", Tuple: "?", Tail: ")", Reads: sqlite.Blocks}
+		"WHERE b.number IN (", Tuple: "?", Tail: ")", Reads: db.Blocks}
 )
 
 // ReadBlock returns one block. Write stores the changes that callers make to it.
@@ -111,21 +111,21 @@ func (o *Blocks) completeEntry(version int64, depth int) (*codec.Entry, error) {
 		return nil, err
 	}
 	if place >= len(b.Entries) {
-		return nil, sqlite.NewDamageError("version %d: block %d has %d bodies", version, number, len(b.Entries))
+		return nil, db.NewDamageError("version %d: block %d has %d bodies", version, number, len(b.Entries))
 	}
 	e := &b.Entries[place]
 	if e.Delta == nil || e.Delta.Completed {
 		return e, nil
 	}
 	if e.Delta.Base <= version || depth == maxChain {
-		return nil, sqlite.NewDamageError("version %d rests on version %d", version, e.Delta.Base)
+		return nil, db.NewDamageError("version %d rests on version %d", version, e.Delta.Base)
 	}
 	base, err := o.completeEntry(e.Delta.Base, depth+1)
 	if err == nil {
 		err = e.Complete(base)
 	}
 	if err != nil {
-		return nil, sqlite.NewDamageError("version %d, which rests on version %d: %w", version, e.Delta.Base, err)
+		return nil, db.NewDamageError("version %d, which rests on version %d: %w", version, e.Delta.Base, err)
 	}
 	return e, nil
 }
@@ -137,7 +137,7 @@ func (o *Blocks) read(number int64) (*Block, error) {
 	}
 	b, err := o.UnpackAndKeep(&all[0])
 	if err != nil {
-		return nil, sqlite.NewDamageError("block %d: %w", number, err)
+		return nil, db.NewDamageError("block %d: %w", number, err)
 	}
 	return b, nil
 }
@@ -171,7 +171,7 @@ type Packed struct {
 }
 
 // ReadPacked reads several different blocks. It returns an error if a block is missing.
-func (o *Blocks) ReadPacked(st *sqlite.Statement, numbers ...int64) ([]Packed, error) {
+func (o *Blocks) ReadPacked(st *db.Statement, numbers ...int64) ([]Packed, error) {
 	if len(numbers) == 0 {
 		return nil, nil
 	}
@@ -191,7 +191,7 @@ func (o *Blocks) ReadPacked(st *sqlite.Statement, numbers ...int64) ([]Packed, e
 	for _, n := range numbers {
 		i := slices.IndexFunc(all, func(p Packed) bool { return p.Block.Number == n })
 		if err == nil && i < 0 {
-			err = sqlite.NewDamageError("block %d %w", n, errMissing)
+			err = db.NewDamageError("block %d %w", n, errMissing)
 		}
 	}
 	return all, err
@@ -203,7 +203,7 @@ func IsMissing(err error) bool { return errors.Is(err, errMissing) }
 // errMissing means that a block with the given number does not exist.
 var errMissing = errors.New("is missing")
 
-var selectAnyVersion = &sqlite.Statement{Head: "SELECT version FROM held WHERE number BETWEEN ? AND ? LIMIT 1"}
+var selectAnyVersion = &db.Statement{Head: "SELECT version FROM held WHERE number BETWEEN ? AND ? LIMIT 1"}
 
 // FindID returns the id of a record. It reads the id from the given version or, if that body is no longer
 // stored, from the newest version.

@@ -7,18 +7,18 @@ import (
 	"database/sql/driver"
 
 	"understudy/internal/store/codec"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 var (
-	insertParent = &sqlite.Statement{Head: "INSERT INTO parent (id) VALUES (?) ON CONFLICT DO NOTHING"}
-	selectParent = &sqlite.Statement{Head: "SELECT number FROM parent WHERE id = ?"}
-	InsertClock  = &sqlite.Statement{Head: "INSERT OR IGNORE INTO clock (shape, parent, old, clock, record) VALUES ", Tuple: "(?, ?, ?, ?, ?)"}
-	deleteClock  = &sqlite.Statement{Head: "DELETE FROM clock WHERE shape = ? AND parent = ? AND old = ? AND clock = ? AND record = ?"}
+	insertParent = &db.Statement{Head: "INSERT INTO parent (id) VALUES (?) ON CONFLICT DO NOTHING"}
+	selectParent = &db.Statement{Head: "SELECT number FROM parent WHERE id = ?"}
+	InsertClock  = &db.Statement{Head: "INSERT OR IGNORE INTO clock (shape, parent, old, clock, record) VALUES ", Tuple: "(?, ?, ?, ?, ?)"}
+	deleteClock  = &db.Statement{Head: "DELETE FROM clock WHERE shape = ? AND parent = ? AND old = ? AND clock = ? AND record = ?"}
 )
 
 // FindParent returns the number of a parent's id. It returns 0 for an empty id and -1 for an id that was never seen.
-func FindParent(c *sqlite.Conn, id string) (number int64, err error) {
+func FindParent(c db.Conn, id string) (number int64, err error) {
 	if id == "" {
 		return 0, nil
 	}
@@ -28,7 +28,7 @@ func FindParent(c *sqlite.Conn, id string) (number int64, err error) {
 }
 
 // PutParent returns the number of a parent's id and assigns one if needed.
-func PutParent(c *sqlite.Conn, id string) (number int64, err error) {
+func PutParent(c db.Conn, id string) (number int64, err error) {
 	if number, err = FindParent(c, id); err != nil || number >= 0 {
 		return number, err
 	}
@@ -50,12 +50,12 @@ type ClockScan struct {
 	Unclocked bool // include records without a clock, as if their clock were 0
 }
 
-var selectClocks = &sqlite.Statement{Head: `SELECT clock, record FROM clock WHERE shape = ? AND parent = ? AND old = ?
+var selectClocks = &db.Statement{Head: `SELECT clock, record FROM clock WHERE shape = ? AND parent = ? AND old = ?
 	AND (clock, record) < (?, ?)
 	AND clock >= ? AND clock < ? AND (clock <> 0 OR ?) ORDER BY clock DESC, record DESC LIMIT ?`}
 
 // ReadBelow returns at most limit postings below the given one, in descending order of clock and record number.
-func (s *ClockScan) ReadBelow(c *sqlite.Conn, below ClockPosting, limit int) (all []ClockPosting, err error) {
+func (s *ClockScan) ReadBelow(c db.Conn, below ClockPosting, limit int) (all []ClockPosting, err error) {
 	flag := func(b bool) int64 {
 		if b {
 			return 1
@@ -71,7 +71,7 @@ func (s *ClockScan) ReadBelow(c *sqlite.Conn, below ClockPosting, limit int) (al
 }
 
 // MoveClock moves a record in the index from its current clock to its earlier clocks.
-func MoveClock(c *sqlite.Conn, shape, record int64, e *codec.Entry) error {
+func MoveClock(c db.Conn, shape, record int64, e *codec.Entry) error {
 	return VisitClockParents(c, e.Parent, func(parent int64) error {
 		if err := c.Execute(deleteClock, 0, shape, parent, int64(0), e.Clock, record); err != nil {
 			return err
@@ -81,7 +81,7 @@ func MoveClock(c *sqlite.Conn, shape, record int64, e *codec.Entry) error {
 }
 
 // VisitClockParents calls do with each parent number under which a version is indexed: 0, and its parent if it has one.
-func VisitClockParents(c *sqlite.Conn, id string, do func(parent int64) error) error {
+func VisitClockParents(c db.Conn, id string, do func(parent int64) error) error {
 	if err := do(0); err != nil || id == "" {
 		return err
 	}
@@ -93,10 +93,10 @@ func VisitClockParents(c *sqlite.Conn, id string, do func(parent int64) error) e
 }
 
 var (
-	selectFilled = &sqlite.Statement{Head: "SELECT parent FROM kind WHERE number = ?"}
-	updateFilled = &sqlite.Statement{Head: "UPDATE kind SET parent = ? WHERE number = ?"}
-	clearClock   = &sqlite.Statement{Head: "DELETE FROM clock WHERE shape IN (SELECT number FROM shape WHERE kind = ?)"}
-	selectFill   = &sqlite.Statement{Head: `SELECT number, version, state FROM held WHERE number > ? ORDER BY number LIMIT ?`}
+	selectFilled = &db.Statement{Head: "SELECT parent FROM kind WHERE number = ?"}
+	updateFilled = &db.Statement{Head: "UPDATE kind SET parent = ? WHERE number = ?"}
+	clearClock   = &db.Statement{Head: "DELETE FROM clock WHERE shape IN (SELECT number FROM shape WHERE kind = ?)"}
+	selectFill   = &db.Statement{Head: `SELECT number, version, state FROM held WHERE number > ? ORDER BY number LIMIT ?`}
 )
 
 // fillBatch is the number of held rows read in one transaction.
@@ -104,7 +104,7 @@ const fillBatch = 4096
 
 // FillClocks fills the index for kinds whose parent field the spec has changed, and for kinds whose filling was
 // interrupted. It runs while the store opens, because a half-filled index would give wrong results.
-func (o *Opener) FillClocks(ctx context.Context, c *sqlite.Conn) error {
+func (o *Opener) FillClocks(ctx context.Context, c db.Conn) error {
 	kinds := map[int64]string{}
 	for _, k := range o.catalog.Kinds() {
 		var filled *string
@@ -124,7 +124,7 @@ func (o *Opener) FillClocks(ctx context.Context, c *sqlite.Conn) error {
 		return nil
 	}
 	for number := range kinds {
-		_, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
+		_, err := c.RunTransaction(ctx, func() error {
 			// A NULL in the column parent says that the index of the kind is not complete.
 			if err := c.Execute(updateFilled, 0, nil, number); err != nil {
 				return err
@@ -143,7 +143,7 @@ func (o *Opener) FillClocks(ctx context.Context, c *sqlite.Conn) error {
 	}
 	last := int64(-1)
 	for n := fillBatch; n == fillBatch; {
-		_, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() (err error) {
+		_, err := c.RunTransaction(ctx, func() (err error) {
 			n, last, err = f.addSome(last)
 			return err
 		})
@@ -162,7 +162,7 @@ func (o *Opener) FillClocks(ctx context.Context, c *sqlite.Conn) error {
 // filling is the state of filling the index.
 type filling struct {
 	from   *Opener
-	c      *sqlite.Conn
+	c      db.Conn
 	shapes map[int64]bool
 	args   []driver.Value
 }
@@ -219,7 +219,7 @@ func (f *filling) add(blocks *Blocks, shape, version, old int64) error {
 // SkipDamaged returns nil for an error about damaged data, which no read can return either. It returns other
 // errors unchanged.
 func SkipDamaged(err error) error {
-	if sqlite.IsDamaged(err) {
+	if db.IsDamaged(err) {
 		return nil
 	}
 	return err

@@ -7,20 +7,20 @@ import (
 	"slices"
 
 	"understudy/internal/store/codec"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 var (
 	// selectNewer returns a row if a version is its record's newest.
-	selectNewer = &sqlite.Statement{Head: "SELECT 1 FROM held WHERE number = ? AND version = ?"}
-	deleteLate  = &sqlite.Statement{Head: "DELETE FROM past WHERE held = ? AND number = ? AND since = -1"}
-	updateTaken = &sqlite.Statement{Head: "UPDATE past SET tag = NULL WHERE held = ? AND coalesce(version, number) = ?"}
-	selectKept  = &sqlite.Statement{Head: `SELECT version FROM held WHERE number = ?1 AND state & 8 = 0
+	selectNewer = &db.Statement{Head: "SELECT 1 FROM held WHERE number = ? AND version = ?"}
+	deleteLate  = &db.Statement{Head: "DELETE FROM past WHERE held = ? AND number = ? AND since = -1"}
+	updateTaken = &db.Statement{Head: "UPDATE past SET tag = NULL WHERE held = ? AND coalesce(version, number) = ?"}
+	selectKept  = &db.Statement{Head: `SELECT version FROM held WHERE number = ?1 AND state & 8 = 0
 		UNION SELECT coalesce(version, number) FROM past WHERE held = ?1 AND tag IS NOT NULL`}
-	selectIsOld = &sqlite.Statement{Head: "SELECT 1 FROM clock WHERE shape = ? AND parent = ? AND old = 1 AND clock = ? AND record = ?"}
-	takeBlock   = &sqlite.Statement{Head: "DELETE FROM block WHERE number = ? RETURNING shape"}
-	insertBlock = &sqlite.Statement{Head: "INSERT INTO block (number, shape, count, size, body) VALUES (?, ?, ?, ?, ?)"}
-	deleteBlock = &sqlite.Statement{Head: "DELETE FROM block WHERE number = ?"}
+	selectIsOld = &db.Statement{Head: "SELECT 1 FROM clock WHERE shape = ? AND parent = ? AND old = 1 AND clock = ? AND record = ?"}
+	takeBlock   = &db.Statement{Head: "DELETE FROM block WHERE number = ? RETURNING shape"}
+	insertBlock = &db.Statement{Head: "INSERT INTO block (number, shape, count, size, body) VALUES (?, ?, ?, ?, ?)"}
+	deleteBlock = &db.Statement{Head: "DELETE FROM block WHERE number = ?"}
 )
 
 // DeleteOlder deletes the body of an older version. The history then knows only when the version was current. taken
@@ -104,7 +104,7 @@ func (o *Blocks) removeOldClock(shape, held int64, was *codec.Entry) error {
 }
 
 // listHeldVersions returns the versions of a held row whose bodies are stored.
-func listHeldVersions(c *sqlite.Conn, held int64) (versions []int64, err error) {
+func listHeldVersions(c db.Conn, held int64) (versions []int64, err error) {
 	err = c.Query(selectKept, 0, []driver.Value{held}, func(r []driver.Value) error {
 		versions = append(versions, r[0].(int64))
 		return nil
@@ -197,7 +197,7 @@ func (o *Blocks) Write() error {
 }
 
 // put writes a block back, or deletes it if it is empty.
-func (o *Opener) put(c *sqlite.Conn, b *Block) error {
+func (o *Opener) put(c db.Conn, b *Block) error {
 	if !slices.ContainsFunc(b.Entries, func(e codec.Entry) bool { return !e.IsPruned() || e.ID != "" }) {
 		return c.Execute(deleteBlock, 0, b.Number)
 	}
@@ -206,7 +206,7 @@ func (o *Opener) put(c *sqlite.Conn, b *Block) error {
 	var shape int64
 	found, err := c.QueryRow(takeBlock, []driver.Value{b.Number}, func(r []driver.Value) { shape = r[0].(int64) })
 	if err == nil && !found {
-		err = sqlite.NewDamageError("block %d is missing", b.Number)
+		err = db.NewDamageError("block %d is missing", b.Number)
 	}
 	if err != nil {
 		return err
@@ -215,7 +215,7 @@ func (o *Opener) put(c *sqlite.Conn, b *Block) error {
 }
 
 // Insert writes a new block.
-func (o *Opener) Insert(c *sqlite.Conn, number, shape int64, entries []codec.Entry) error {
+func (o *Opener) Insert(c db.Conn, number, shape int64, entries []codec.Entry) error {
 	o.raw = codec.AppendBlock(o.raw[:0], entries)
 	o.written = o.Packer.Pack(o.written[:0], o.raw)
 	err := c.Execute(insertBlock, 0, number, shape, int64(len(entries)), int64(len(o.raw)), o.written)

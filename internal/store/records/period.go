@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"understudy/internal/store/codec"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 // Slots is the maximum number of shapes of a kind. The rows of a record have numbers from its own number times
@@ -32,19 +32,19 @@ func BodyHash(body []byte) int64 {
 }
 
 // FindShapeNumber returns the number of the shape in a slot of a kind.
-func FindShapeNumber(c *sqlite.Conn, kind, slot int64) (number int64, err error) {
+func FindShapeNumber(c db.Conn, kind, slot int64) (number int64, err error) {
 	found, err := c.QueryRow(selectShapeAt, []driver.Value{kind, slot}, func(r []driver.Value) { number = r[0].(int64) })
 	if err == nil && !found {
-		err = sqlite.NewDamageError("kind %d has no shape in slot %d", kind, slot)
+		err = db.NewDamageError("kind %d has no shape in slot %d", kind, slot)
 	}
 	return number, err
 }
 
 var (
 	// InsertCreation stores when the blocks from a number on were created.
-	InsertCreation = &sqlite.Statement{Head: "INSERT INTO made (block, at) VALUES (?, ?)"}
-	selectShapeAt  = &sqlite.Statement{Head: "SELECT number FROM shape WHERE kind = ? AND slot = ?"}
-	selectMade     = &sqlite.Statement{Head: "SELECT at FROM made WHERE block <= ? ORDER BY block DESC LIMIT 1"}
+	InsertCreation = &db.Statement{Head: "INSERT INTO made (block, at) VALUES (?, ?)"}
+	selectShapeAt  = &db.Statement{Head: "SELECT number FROM shape WHERE kind = ? AND slot = ?"}
+	selectMade     = &db.Statement{Head: "SELECT at FROM made WHERE block <= ? ORDER BY block DESC LIMIT 1"}
 )
 
 // ShortHash returns the 15 bits of a body's hash that the table past stores.
@@ -55,10 +55,10 @@ func ShortHash(hash int64) int64 { return hash & (1<<15 - 1) }
 const NeverNewest = -1
 
 // ReadCreation returns when a version was first saved, in Unix nanoseconds.
-func ReadCreation(c *sqlite.Conn, version int64) (at int64, err error) {
+func ReadCreation(c db.Conn, version int64) (at int64, err error) {
 	found, err := c.QueryRow(selectMade, []driver.Value{version / codec.PerBlock}, func(r []driver.Value) { at = r[0].(int64) })
 	if err == nil && !found {
-		err = sqlite.NewDamageError("nothing says when version %d was made", version)
+		err = db.NewDamageError("nothing says when version %d was made", version)
 	}
 	return at, err
 }
@@ -72,7 +72,7 @@ type Period struct {
 }
 
 var (
-	selectPast = &sqlite.Statement{Head: `SELECT held, number, coalesce(version, number), since, 0, 0 FROM past
+	selectPast = &db.Statement{Head: `SELECT held, number, coalesce(version, number), since, 0, 0 FROM past
 		WHERE held BETWEEN ?1 AND ?2 AND since IS NOT -1
 		UNION ALL SELECT number, coalesce(stretch, version), CASE WHEN state & 4 THEN 0 ELSE version END, since, seen, state FROM held
 		WHERE number BETWEEN ?1 AND ?2 AND since IS NOT -1 ORDER BY 1, 2 DESC`}
@@ -80,7 +80,7 @@ var (
 
 // ReadPeriods returns the periods of the held rows from first to last. They are sorted by row, newest period
 // first. A period that began while the clock was ahead gets the start of the next period.
-func ReadPeriods(c *sqlite.Conn, first, last int64) (all []Period, err error) {
+func ReadPeriods(c db.Conn, first, last int64) (all []Period, err error) {
 	err = c.Query(selectPast, 0, []driver.Value{first, last}, func(r []driver.Value) error {
 		one := Period{Held: r[0].(int64), Number: r[1].(int64), Version: r[2].(int64), Seen: r[4].(int64), State: r[5].(int64)}
 		if r[3] != nil {

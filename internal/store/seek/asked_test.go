@@ -13,10 +13,10 @@ import (
 	"understudy"
 	"understudy/internal/query"
 	"understudy/internal/store"
+	"understudy/internal/store/db"
 	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/seek"
-	"understudy/internal/store/sqlite"
 	"understudy/spec"
 	"understudy/upstream"
 )
@@ -103,14 +103,14 @@ func TestHiddenKindsAreNotRead(t *testing.T) {
 // right after it, and later.
 func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	t.Parallel()
-	db := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
-	saveMessages(t, db, 0, 20)
+	d := openWords(t, filepath.Join(t.TempDir(), "understudy.db"))
+	saveMessages(t, d, 0, 20)
 	ctx, id := context.Background(), fmt.Sprintf("SM%032x", 7)
-	was, err := db.FindPlace(ctx, "twilio", "messages", id)
+	was, err := d.FindPlace(ctx, "twilio", "messages", id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := seek.Begin(db.Seeker, query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}})
+	s, err := seek.Begin(d.Seeker, query.RecordQuery{Source: "twilio", Kinds: []string{"messages"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,9 +124,9 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	s.Looked(8, was)
 	widen := func() error {
 		var g *order.Assigner
-		return s.Pool.Write(ctx, func(c *sqlite.Conn) (bool, error) {
-			broken, err := c.RunTransaction(ctx, sqlite.BeginWrite, func() error {
-				g = order.NewAssigner(c, s.Kind, s.Epoch)
+		return s.Pool.Write(ctx, func(c db.Conn) (bool, error) {
+			broken, err := c.RunTransaction(ctx, func() error {
+				g = order.NewAssigner(c, s.Kind, func() { s.Epoch.Store(s.Epoch.Load() | 1) })
 				if err := g.MoveApart(int64(was)>>postings.ShapeBits+1, 1, func(map[int64]int64) {}); err != nil {
 					return err
 				}
@@ -144,7 +144,7 @@ func TestAQuestionFollowsWhatMadeRoom(t *testing.T) {
 	if err := widen(); err != nil {
 		t.Fatal(err)
 	}
-	now, err := db.FindPlace(ctx, "twilio", "messages", id)
+	now, err := d.FindPlace(ctx, "twilio", "messages", id)
 	if err != nil {
 		t.Fatal(err)
 	}

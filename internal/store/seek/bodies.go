@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 const (
@@ -138,9 +138,9 @@ func (b *bodies) unpack(u *unpacking) {
 		return
 	}
 	defer close(u.done)
-	err := sqlite.Guard(func() (err error) { u.buffer, err = b.o.From.Unpack(&u.packed, u.buffer); return err })
+	err := db.Guard(func() (err error) { u.buffer, err = b.o.From.Unpack(&u.packed, u.buffer); return err })
 	if err != nil {
-		u.err = sqlite.NewDamageError("block %d: %w", u.packed.Block.Number, err)
+		u.err = db.NewDamageError("block %d: %w", u.packed.Block.Number, err)
 	}
 }
 

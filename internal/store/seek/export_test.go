@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 
 	"understudy/internal/query"
+	"understudy/internal/store/db"
 	"understudy/internal/store/postings"
-	"understudy/internal/store/sqlite"
 )
 
 // CountPostings is how many postings the index gives of what is asked for.
@@ -18,7 +18,10 @@ func CountPostings(ctx context.Context, k *Seeker, q query.RecordQuery) (n int, 
 	if err != nil {
 		return 0, err
 	}
-	err = k.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = k.pool.Read(ctx, func(c db.Conn) error {
+		if err := s.prepare(ctx, c, k.epoch.Load()); err != nil {
+			return err
+		}
 		spots, err := s.p.openStream(c)
 		at, ok := int64(math.MaxInt64), err == nil
 		for ; ok; n++ {
@@ -35,7 +38,7 @@ func CountPostings(ctx context.Context, k *Seeker, q query.RecordQuery) (n int, 
 // Search is a question under way about one kind.
 type Search struct {
 	s     *recordSearch
-	Pool  *sqlite.Pool
+	Pool  *db.Pool
 	Epoch *atomic.Int64
 	Kind  int64
 }
@@ -46,6 +49,7 @@ func Begin(k *Seeker, q query.RecordQuery) (*Search, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.p = k.plan(&q)
 	return &Search{s, k.pool, k.epoch, s.p.kinds[0].kind.Number}, nil
 }
 
@@ -56,6 +60,7 @@ func (s *Search) Looked(record int64, at query.OrderKey) {
 
 // Prepare is what the next part begins with; below is what it goes on below.
 func (s *Search) Prepare(ctx context.Context) (below query.OrderKey, err error) {
-	err = s.Pool.Read(ctx, func(c *sqlite.Conn) error { return s.s.prepare(ctx, c) })
+	before := s.Epoch.Load()
+	err = s.Pool.Read(ctx, func(c db.Conn) error { return s.s.prepare(ctx, c, before) })
 	return s.s.below, err
 }

@@ -9,12 +9,12 @@ import (
 
 	"understudy/internal/query"
 	"understudy/internal/store/catalog"
+	"understudy/internal/store/db"
 	"understudy/internal/store/index"
 	"understudy/internal/store/names"
 	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 	"understudy/internal/store/terms"
 	"understudy/internal/store/words"
 	"understudy/spec"
@@ -79,7 +79,7 @@ func (s *Seeker) plan(q *query.RecordQuery) *seekPlan {
 }
 
 // openStream returns an iterator over every posting at which a result may be.
-func (p *seekPlan) openStream(c *sqlite.Conn) (postings.Iterator, error) {
+func (p *seekPlan) openStream(c db.Conn) (postings.Iterator, error) {
 	if len(p.q.IDs) == 0 {
 		return p.findCandidates(c)
 	}
@@ -94,11 +94,11 @@ func (p *seekPlan) openStream(c *sqlite.Conn) (postings.Iterator, error) {
 // findNamed returns the postings of the records whose ids the query names. For an id that is not stored it
 // returns another record's postings, which match later excludes. So the amount of reading does not reveal
 // whether an id is stored.
-func (p *seekPlan) findNamed(c *sqlite.Conn) (*postings.Slice, error) {
+func (p *seekPlan) findNamed(c db.Conn) (*postings.Slice, error) {
 	named := &postings.Slice{Up: p.q.OldestFirst}
 	for _, k := range p.kinds {
 		for _, id := range p.q.IDs {
-			record, err := names.FindRecordOrNext(c, k.kind.Number, sqlite.AppendID(nil, k.kind.Prefix, id), records.Gone|records.Forgotten)
+			record, err := names.FindRecordOrNext(c, k.kind.Number, db.AppendID(nil, k.kind.Prefix, id), records.Gone|records.Forgotten)
 			if err != nil {
 				return nil, err
 			}
@@ -120,7 +120,7 @@ func (p *seekPlan) findNamed(c *sqlite.Conn) (*postings.Slice, error) {
 }
 
 // findCandidates returns every posting of a record that may have the parent, the terms and the text of the query.
-func (p *seekPlan) findCandidates(c *sqlite.Conn) (s postings.Iterator, err error) {
+func (p *seekPlan) findCandidates(c db.Conn) (s postings.Iterator, err error) {
 	up := p.q.OldestFirst
 	if p.q.Text != nil || p.q.HasTerms() {
 		if p.pending, err = index.ReadPending(c); err != nil {
@@ -144,7 +144,7 @@ func (p *seekPlan) findCandidates(c *sqlite.Conn) (s postings.Iterator, err erro
 
 // termSpots returns the postings that may match the terms. joined means that the caller combines them with an iterator
 // that contains only records of the query's only kind.
-func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
+func (p *seekPlan) termSpots(c db.Conn, joined bool) postings.Iterator {
 	var streams []postings.Iterator
 	for _, k := range p.kinds {
 		if len(k.candidates) == 0 {
@@ -166,7 +166,7 @@ func (p *seekPlan) termSpots(c *sqlite.Conn, joined bool) postings.Iterator {
 }
 
 // sieves returns, for each plan, an iterator over the postings that match the plan.
-func (p *seekPlan) sieves(c *sqlite.Conn, plans []terms.Plan) (all []postings.Iterator) {
+func (p *seekPlan) sieves(c db.Conn, plans []terms.Plan) (all []postings.Iterator) {
 	for i := range plans {
 		all = append(all, plans[i].Find(c, &p.pending.Terms, p.ranges, p.q.OldestFirst, nil))
 	}
@@ -296,14 +296,14 @@ func splitRule(q *query.RecordQuery) (by, also []query.Predicate, none bool) {
 }
 
 var (
-	placeDown = &sqlite.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at <= ?3 >> 10 ORDER BY at DESC LIMIT ?4",
-		Reads: sqlite.Index}
-	placeUp = &sqlite.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at >= ?3 >> 10 ORDER BY at ASC LIMIT ?4",
-		Reads: sqlite.Index}
+	placeDown = &db.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at <= ?3 >> 10 ORDER BY at DESC LIMIT ?4",
+		Reads: db.Index}
+	placeUp = &db.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at >= ?3 >> 10 ORDER BY at ASC LIMIT ?4",
+		Reads: db.Index}
 )
 
 // placeSpots returns postings in the given shape for all records of a kind, whichever shapes they have.
-func placeSpots(c *sqlite.Conn, kind, shape int64, q *query.RecordQuery) postings.Iterator {
+func placeSpots(c db.Conn, kind, shape int64, q *query.RecordQuery) postings.Iterator {
 	st := placeDown
 	if q.OldestFirst {
 		st = placeUp

@@ -14,10 +14,10 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/index"
 	"understudy/internal/store/order"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 	"understudy/internal/store/words"
 )
 
@@ -33,7 +33,7 @@ const (
 
 // Seeker answers queries from stored records. It is safe for concurrent use.
 type Seeker struct {
-	pool    *sqlite.Pool
+	pool    *db.Pool
 	catalog *catalog.Catalog
 	records *records.Opener
 	index   *index.Index
@@ -44,7 +44,7 @@ type Seeker struct {
 
 // New returns a Seeker. epoch is twice the number of writes that moved records to make room. It is odd until such a
 // write is finished.
-func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener, index *index.Index, epoch *atomic.Int64,
+func New(pool *db.Pool, catalog *catalog.Catalog, records *records.Opener, index *index.Index, epoch *atomic.Int64,
 	now func() time.Time) *Seeker {
 	return &Seeker{pool: pool, catalog: catalog, records: records, index: index, epoch: epoch, now: now}
 }
@@ -61,7 +61,7 @@ func (k *Seeker) Seek(ctx context.Context, q query.RecordQuery, yield func(query
 	defer leave()
 	s, err := k.prepareSearch(&q)
 	if err != nil {
-		return sqlite.WrapError(false, err, "seek in %s", q.Source)
+		return db.WrapError(false, err, "seek in %s", q.Source)
 	}
 	given, doubled := 0, defaultPartSize
 	for !s.ended {
@@ -73,12 +73,13 @@ func (k *Seeker) Seek(ctx context.Context, q query.RecordQuery, yield func(query
 			size = min(size, q.Limit-given)
 		}
 		var found []query.Hit
-		err := k.pool.Read(ctx, func(c *sqlite.Conn) (err error) {
-			found, err = s.readPart(ctx, c, size)
+		before := k.epoch.Load()
+		err := k.pool.Read(ctx, func(c db.Conn) (err error) {
+			found, err = s.readPart(ctx, c, before, size)
 			return err
 		})
 		if err != nil {
-			return sqlite.WrapError(false, err, "seek in %s", q.Source)
+			return db.WrapError(false, err, "seek in %s", q.Source)
 		}
 		for i := range found {
 			if !yield(found[i]) {
@@ -92,24 +93,26 @@ func (k *Seeker) Seek(ctx context.Context, q query.RecordQuery, yield func(query
 	return nil
 }
 
-// prepareSearch checks and plans a query.
+// prepareSearch checks a query. The first part plans it, with what other processes have saved.
 func (k *Seeker) prepareSearch(q *query.RecordQuery) (*recordSearch, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
-	s := &recordSearch{seeker: k, p: k.plan(q), below: q.Below, epoch: k.epoch.Load()}
+	s := &recordSearch{seeker: k, q: q, below: q.Below, epoch: k.epoch.Load()}
 	if q.Text == nil {
 		return s, nil
 	}
 	var err error
-	s.p.text, err = words.NewPlan(q.Text)
+	s.text, err = words.NewPlan(q.Text)
 	return s, err
 }
 
 // recordSearch is the state of one query.
 type recordSearch struct {
 	seeker *Seeker
-	p      *seekPlan
+	q      *query.RecordQuery
+	text   *words.Plan
+	p      *seekPlan      // nil before the first part
 	below  query.OrderKey // the order key of the last record that was compared with the query
 	last   heldAt
 	epoch  int64 // the seeker's epoch when below was still right
@@ -127,9 +130,9 @@ type heldAt struct {
 	since       int64
 }
 
-// readPart returns the next results, at most size of them.
-func (s *recordSearch) readPart(ctx context.Context, c *sqlite.Conn, size int) (found []query.Hit, err error) {
-	if err := s.prepare(ctx, c); err != nil {
+// readPart returns the next results, at most size. before is the seeker's epoch before the transaction began.
+func (s *recordSearch) readPart(ctx context.Context, c db.Conn, before int64, size int) (found []query.Hit, err error) {
+	if err := s.prepare(ctx, c, before); err != nil {
 		return nil, err
 	}
 	b := &bodies{o: s.seeker.records.Open(c), buffers: &s.seeker.buffers, blocks: map[int64]*unpacking{}}
@@ -159,35 +162,38 @@ func (s *recordSearch) readPart(ctx context.Context, c *sqlite.Conn, size int) (
 	return found, err
 }
 
-// prepare checks that the indexes are ready, updates the current position if records have moved, and reads which
-// records have changed since q.Since.
-func (s *recordSearch) prepare(ctx context.Context, c *sqlite.Conn) error {
-	before := s.seeker.epoch.Load()
-	if err := s.seeker.index.CheckSearchable(c, s.p.q); err != nil {
+// prepare plans the query, checks that the indexes are ready, updates the current position if records have moved,
+// and reads which records have changed since q.Since. before is the seeker's epoch before the transaction began.
+func (s *recordSearch) prepare(ctx context.Context, c db.Conn, before int64) error {
+	if s.p == nil {
+		s.p = s.seeker.plan(s.q)
+		s.p.text = s.text
+	}
+	if err := s.seeker.index.CheckSearchable(c, s.q); err != nil {
 		return err
 	}
 	if err := s.updatePosition(c, before); err != nil {
 		return err
 	}
-	if s.p.q.Since == 0 || s.p.since != nil {
+	if s.q.Since == 0 || s.p.since != nil {
 		return nil
 	}
 	s.p.since = make(recordSet, 1)
-	source, _ := s.seeker.catalog.Source(s.p.q.Source)
-	return c.Query(selectSince, 0, []driver.Value{source, s.p.q.Since}, func(r []driver.Value) error {
+	source, _ := s.seeker.catalog.Source(s.q.Source)
+	return c.Query(selectSince, 0, []driver.Value{source, s.q.Since}, func(r []driver.Value) error {
 		n, count := r[0].(int64), r[1].(int64)
-		for i := max(s.p.q.Since+1-n, 0); i < count; i++ {
+		for i := max(s.q.Since+1-n, 0); i < count; i++ {
 			s.p.since.set(r[2].(int64)+i, understudy.ChangeType(r[3].(int64)) != understudy.Deleted)
 		}
-		return sqlite.CheckContext(ctx)
+		return db.CheckContext(ctx)
 	})
 }
 
 // updatePosition updates below if any records have moved to make room since the last read transaction. before is the seeker's
 // epoch before this read transaction began.
-func (s *recordSearch) updatePosition(c *sqlite.Conn, before int64) error {
+func (s *recordSearch) updatePosition(c db.Conn, before int64) error {
 	now := before
-	if s.last.record != 0 || s.below != s.p.q.Below {
+	if s.last.record != 0 || s.below != s.q.Below {
 		var at order.Position
 		// This is the first read of the transaction, so the transaction does not see later commits.
 		_, err := c.QueryRow(selectPlace, []driver.Value{s.last.record * records.Slots, s.last.record*records.Slots + records.Slots - 1},
@@ -197,7 +203,7 @@ func (s *recordSearch) updatePosition(c *sqlite.Conn, before int64) error {
 		}
 		switch {
 		case s.last.record == 0: // no record was visited yet, only empty places
-			s.below = s.p.q.Below
+			s.below = s.q.Below
 		case at.At != order.Nowhere:
 			s.below = order.KeyOf(at.At, s.last.plan.kind.Number)
 		}
@@ -209,16 +215,16 @@ func (s *recordSearch) updatePosition(c *sqlite.Conn, before int64) error {
 }
 
 var (
-	selectPlace = &sqlite.Statement{Head: "SELECT place FROM held WHERE number BETWEEN ? AND ? AND place IS NOT NULL LIMIT 1"}
-	selectSince = &sqlite.Statement{Head: "SELECT n, count, record, what FROM change WHERE source = ?1 " +
+	selectPlace = &db.Statement{Head: "SELECT place FROM held WHERE number BETWEEN ? AND ? AND place IS NOT NULL LIMIT 1"}
+	selectSince = &db.Statement{Head: "SELECT n, count, record, what FROM change WHERE source = ?1 " +
 		"AND n >= coalesce((SELECT max(n) FROM change WHERE source = ?1 AND n <= ?2), 0) AND n + count > ?2 + 1 ORDER BY n"}
-	selectShown = &sqlite.Statement{Head: "SELECT at, number, version, seen, state, coalesce(since, 0) FROM place CROSS " +
+	selectShown = &db.Statement{Head: "SELECT at, number, version, seen, state, coalesce(since, 0) FROM place CROSS " +
 		"JOIN held ON number BETWEEN record * ?2 AND record * ?2 + ?2 - 1 WHERE kind = ?1 AND state & 12 = 0 AND at IN (", Tuple: "?", Tail: ")"}
 )
 
 // buildHit returns a record as a result. ok is false if the record does not match the query.
-func (s *recordSearch) buildHit(c *sqlite.Conn, h *heldAt, e *codec.Entry) (f query.Hit, ok bool, err error) {
-	if !h.plan.match(s.p.q, e.ID, e.Parent, e.Body) {
+func (s *recordSearch) buildHit(c db.Conn, h *heldAt, e *codec.Entry) (f query.Hit, ok bool, err error) {
+	if !h.plan.match(s.q, e.ID, e.Parent, e.Body) {
 		return f, false, nil
 	}
 	if h.since == 0 {
@@ -245,7 +251,7 @@ func (k *Seeker) Count(ctx context.Context, q query.RecordQuery, most int64, by 
 	defer leave()
 	s, err := k.prepareSearch(&q)
 	if err != nil {
-		return n, sqlite.WrapError(false, err, "count in %s", q.Source)
+		return n, db.WrapError(false, err, "count in %s", q.Source)
 	}
 	end := most
 	if limit := int64(q.Limit); limit > 0 && (end <= 0 || limit <= end) {
@@ -256,8 +262,9 @@ func (k *Seeker) Count(ctx context.Context, q query.RecordQuery, most int64, by 
 			n.AtLeast = true
 			return n, nil
 		}
-		err := k.pool.Read(ctx, func(c *sqlite.Conn) error {
-			if err := s.prepare(ctx, c); err != nil {
+		before := k.epoch.Load()
+		err := k.pool.Read(ctx, func(c db.Conn) error {
+			if err := s.prepare(ctx, c, before); err != nil {
 				return err
 			}
 			blocks := k.records.Open(c)
@@ -278,7 +285,7 @@ func (k *Seeker) Count(ctx context.Context, q query.RecordQuery, most int64, by 
 			})
 		})
 		if err != nil {
-			return n, sqlite.WrapError(false, err, "count in %s", q.Source)
+			return n, db.WrapError(false, err, "count in %s", q.Source)
 		}
 		if end > 0 && n.N > end {
 			n.N, n.AtLeast = end, int64(q.Limit) != end
@@ -294,5 +301,5 @@ func (s *recordSearch) matchBody(blocks *records.Blocks, h *heldAt) (bool, error
 	if err != nil {
 		return false, err
 	}
-	return h.plan.match(s.p.q, e.ID, e.Parent, e.Body), nil
+	return h.plan.match(s.q, e.ID, e.Parent, e.Body), nil
 }

@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"understudy/internal/store/catalog"
+	"understudy/internal/store/db"
 	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 // unknownEpoch marks an epoch as unknown. It differs from every epoch.
@@ -19,7 +19,7 @@ const unknownEpoch = -1
 
 // walkRecords calls do with the stored records of the plan's iterator, a few at a time and in order. It ends when do
 // returns false or it has visited maxVisitedPlaces places. want returns how many records do can take.
-func (s *recordSearch) walkRecords(ctx context.Context, c *sqlite.Conn, want func() int,
+func (s *recordSearch) walkRecords(ctx context.Context, c db.Conn, want func() int,
 	do func(some []*heldAt) (more bool, err error)) error {
 	stream, err := s.p.openStream(c)
 	if err != nil {
@@ -64,7 +64,7 @@ type walking struct {
 // postings of other kinds; then the next read transaction continues.
 func (w *walking) readNext(ctx context.Context, n int) ([]*heldAt, error) {
 	for passed := 0; len(w.found) < n && !w.ended; passed++ {
-		if err := sqlite.CheckContext(ctx); err != nil {
+		if err := db.CheckContext(ctx); err != nil {
 			return nil, err
 		}
 		at, err := w.readPosition()
@@ -76,7 +76,7 @@ func (w *walking) readNext(ctx context.Context, n int) ([]*heldAt, error) {
 		}
 		if len(w.found) == 0 {
 			w.search.below = order.KeyOf(at, 1)
-			if w.search.p.q.OldestFirst {
+			if w.search.q.OldestFirst {
 				w.search.below = order.KeyOf(at, 1<<postings.ShapeBits-1)
 			}
 		}
@@ -124,7 +124,7 @@ func (w *walking) readPosition() (at int64, err error) {
 }
 
 // readHeld returns the stored records at some places, each in its preferred shape. It skips empty places.
-func (s *recordSearch) readHeld(c *sqlite.Conn, places []*heldAt) (some []*heldAt, err error) {
+func (s *recordSearch) readHeld(c db.Conn, places []*heldAt) (some []*heldAt, err error) {
 	for _, k := range s.p.kinds {
 		args := []driver.Value{k.kind.Number, int64(records.Slots)}
 		for _, h := range places {

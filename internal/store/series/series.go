@@ -10,30 +10,30 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/store/sqlite"
+	"understudy/internal/store/db"
 )
 
 // maxValue is the maximum length of a number's text in bytes.
 const maxValue = 64
 
 var (
-	insertSeries = &sqlite.Statement{Head: "INSERT INTO series (source, kind, field) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"}
-	selectSeries = &sqlite.Statement{Head: "SELECT number FROM series WHERE source = ? AND kind = ? AND field = ?"}
-	insertSample = &sqlite.Statement{Head: "INSERT INTO sample (series, at, value) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"}
-	deleteOldest = &sqlite.Statement{Head: "DELETE FROM sample WHERE series = ?1 AND at <= " +
+	insertSeries = &db.Statement{Head: "INSERT INTO series (source, kind, field) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"}
+	selectSeries = &db.Statement{Head: "SELECT number FROM series WHERE source = ? AND kind = ? AND field = ?"}
+	insertSample = &db.Statement{Head: "INSERT INTO sample (series, at, value) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"}
+	deleteOldest = &db.Statement{Head: "DELETE FROM sample WHERE series = ?1 AND at <= " +
 		"(SELECT at FROM sample WHERE series = ?1 ORDER BY at DESC LIMIT 1 OFFSET ?2)"}
-	selectSamples = &sqlite.Statement{Head: "SELECT m.at, m.value FROM series s JOIN sample m ON m.series = s.number " +
+	selectSamples = &db.Statement{Head: "SELECT m.at, m.value FROM series s JOIN sample m ON m.series = s.number " +
 		"WHERE s.source = ? AND s.kind = ? AND s.field = ? ORDER BY m.at"}
-	deleteSamples = &sqlite.Statement{Head: "DELETE FROM sample WHERE series IN " +
+	deleteSamples = &db.Statement{Head: "DELETE FROM sample WHERE series IN " +
 		"(SELECT number FROM series WHERE source = ? AND kind = ?) RETURNING at"}
-	deleteSeries = &sqlite.Statement{Head: "DELETE FROM series WHERE source = ? AND kind = ?"}
+	deleteSeries = &db.Statement{Head: "DELETE FROM series WHERE source = ? AND kind = ?"}
 )
 
 // Points stores the samples of series. It is safe for concurrent use.
-type Points struct{ pool *sqlite.Pool }
+type Points struct{ pool *db.Pool }
 
 // New returns the series of a database.
-func New(pool *sqlite.Pool) *Points { return &Points{pool} }
+func New(pool *db.Pool) *Points { return &Points{pool} }
 
 // AddSamples stores samples. Of samples with the same time the first is kept. If a series has more than
 // understudy.MaxSamples, the oldest are deleted. Errors: ErrInvalid for a number that is empty or above 64
@@ -47,10 +47,10 @@ func (p *Points) AddSamples(ctx context.Context, s understudy.Series, samples ..
 	for _, one := range samples {
 		if one.Value == "" || len(one.Value) > maxValue || one.At.Unix() <= 0 {
 			err := fmt.Errorf("%w: a sample has a time and a number of at most %d bytes", understudy.ErrInvalid, maxValue)
-			return sqlite.WrapError(true, err, "sample of %s", s)
+			return db.WrapError(true, err, "sample of %s", s)
 		}
 	}
-	err = p.pool.Change(ctx, func(c *sqlite.Conn) error {
+	err = p.pool.Change(ctx, func(c db.Conn) error {
 		if err := c.Execute(insertSeries, 0, s.Source, s.Kind, s.Field); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (p *Points) AddSamples(ctx context.Context, s understudy.Series, samples ..
 		}
 		return c.Execute(deleteOldest, 0, number, int64(understudy.MaxSamples))
 	})
-	return sqlite.WrapError(true, err, "sample of %s", s)
+	return db.WrapError(true, err, "sample of %s", s)
 }
 
 func seriesArgs(s understudy.Series) []driver.Value { return []driver.Value{s.Source, s.Kind, s.Field} }
@@ -78,13 +78,13 @@ func (p *Points) ReadSamples(ctx context.Context, s understudy.Series) (all []un
 		return nil, err
 	}
 	defer leave()
-	err = p.pool.Read(ctx, func(c *sqlite.Conn) error {
+	err = p.pool.Read(ctx, func(c db.Conn) error {
 		return c.Query(selectSamples, 0, seriesArgs(s), func(r []driver.Value) error {
 			all = append(all, understudy.Sample{At: time.Unix(0, r[0].(int64)).UTC(), Value: r[1].(string)})
 			return nil
 		})
 	})
-	return all, sqlite.WrapError(false, err, "samples of %s", s)
+	return all, db.WrapError(false, err, "samples of %s", s)
 }
 
 // ForgetSamples deletes the series of a kind and returns how many samples they had.
@@ -94,7 +94,7 @@ func (p *Points) ForgetSamples(ctx context.Context, source, kind string) (gone i
 		return 0, err
 	}
 	defer leave()
-	err = p.pool.ReleaseChange(ctx, func(c *sqlite.Conn) error {
+	err = p.pool.ReleaseChange(ctx, func(c db.Conn) error {
 		gone = 0
 		err := c.Query(deleteSamples, 0, []driver.Value{source, kind}, func([]driver.Value) error { gone++; return nil })
 		if err != nil {
@@ -102,5 +102,5 @@ func (p *Points) ForgetSamples(ctx context.Context, source, kind string) (gone i
 		}
 		return c.Execute(deleteSeries, 0, source, kind)
 	})
-	return gone, sqlite.WrapError(true, err, "forget the series of %s %s", source, kind)
+	return gone, db.WrapError(true, err, "forget the series of %s %s", source, kind)
 }

@@ -1,8 +1,8 @@
 // This file has the methods of one connection to SQLite. A connection keeps prepared statements, and one statement can
 // write many rows.
 
-// Package sqlite manages the connections to one SQLite file: one connection that writes and a few that read. It
-// words database errors so that a person can act on them.
+// Package sqlite is the engine for one SQLite file. It opens connections and words SQLite's errors so that a
+// person can act on them.
 package sqlite
 
 import (
@@ -16,32 +16,9 @@ import (
 	"time"
 
 	"modernc.org/sqlite"
+
+	"understudy/internal/store/db"
 )
-
-// Statement is one SQL text that contains a tuple, such as "(?, ?)", which can be repeated. A connection finds the
-// prepared statement by the address of the Statement, so declare each Statement once.
-type Statement struct {
-	Head, Tuple, Tail string
-	Reads             Part // the part of the file that the statement reads, for counting reads
-}
-
-// Part is one of the parts into which reads of the file are counted.
-type Part uint8
-
-// The parts of the file for which reads are counted.
-const (
-	Rows   Part = iota // rows of tables
-	Index              // chunks of terms, postings of words, and places of records
-	Blocks             // blocks of packed bodies
-	parts
-)
-
-// Reads is the number of rows read from each part.
-type Reads [parts]int64
-
-// MaxTuples is the maximum number of tuples in one statement. It also limits how many variants of a statement a
-// connection keeps prepared.
-const MaxTuples = 64
 
 const (
 	// busyWait is how long a statement waits for a lock of another process.
@@ -50,20 +27,22 @@ const (
 	busyRetryWait = 50 * time.Millisecond
 )
 
-// Conn is one connection. Pool lends it to one goroutine at a time. Conn does not use database/sql, whose pooling,
-// argument checks and context watchers cost as much as a statement.
+// Conn is one connection. It implements db.Conn. It does not use database/sql, whose pooling, argument checks and
+// context watchers cost as much as a statement.
 type Conn struct {
-	Raw       driver.Conn
+	raw       driver.Conn
 	prepared  map[prepared]driver.Stmt
 	args      []driver.NamedValue
 	row       []driver.Value
 	impatient bool            // the last wait for a lock of another process failed
-	reads     Reads           // rows read since the pool last collected the counters
+	reads     db.Reads        // rows read since the pool last collected the counters
 	limit     context.Context // the context that limits the time of the current work, or nil
+	hooks     db.Hooks
+	version   int64 // the version of the file when hooks.Begin was last called
 }
 
 type prepared struct {
-	st *Statement
+	st *db.Statement
 	n  int
 }
 
@@ -74,13 +53,13 @@ func dsn(path string) string { return (&url.URL{Scheme: "file", Path: path}).Str
 func Dial(ctx context.Context, path string, cache int) (*Conn, error) {
 	connector, err := sqlite.NewConnector(dsn(path))
 	if err != nil {
-		return nil, err
+		return nil, wrapError(err)
 	}
 	raw, err := connector.Connect(ctx)
 	if err != nil {
-		return nil, err
+		return nil, wrapError(err)
 	}
-	c := &Conn{Raw: raw, prepared: map[prepared]driver.Stmt{}}
+	c := &Conn{raw: raw, prepared: map[prepared]driver.Stmt{}}
 	for _, pragma := range []string{
 		"busy_timeout = " + strconv.FormatInt(busyWait.Milliseconds(), 10),
 		"cache_size = -" + strconv.Itoa(cache),
@@ -99,20 +78,25 @@ func Dial(ctx context.Context, path string, cache int) (*Conn, error) {
 
 // ExecuteOnce executes an SQL text once. It does not keep the prepared statement.
 func (c *Conn) ExecuteOnce(text string) error {
-	stmt, err := c.Raw.Prepare(text)
+	stmt, err := c.raw.Prepare(text)
 	if err != nil {
-		return err
+		return wrapError(err)
 	}
 	_, err = stmt.(driver.StmtExecContext).ExecContext(context.Background(), nil)
 	if cerr := stmt.Close(); err == nil {
 		err = cerr
 	}
-	return err
+	return wrapError(err)
+}
+
+// set sets a pragma that answers with its new value.
+func (c *Conn) set(pragma string, value int64) error {
+	return c.QueryOnce(fmt.Sprintf("PRAGMA %s = %d", pragma, value), nil, func([]driver.Value) error { return nil })
 }
 
 // QueryInteger executes an SQL text that returns one integer, such as a pragma.
 func (c *Conn) QueryInteger(text string) (n int64, err error) {
-	err = c.QueryOnce(text, func(row []driver.Value) error {
+	err = c.QueryOnce(text, nil, func(row []driver.Value) error {
 		v, ok := row[0].(int64)
 		if !ok {
 			return fmt.Errorf("%s: answered %T", text, row[0])
@@ -123,20 +107,20 @@ func (c *Conn) QueryInteger(text string) (n int64, err error) {
 	return n, err
 }
 
-// QueryOnce executes an SQL text once and calls each for every row of the result. It does not keep the prepared statement.
-func (c *Conn) QueryOnce(text string, each func(row []driver.Value) error) error {
-	stmt, err := c.Raw.Prepare(text)
+// QueryOnce implements db.Conn.
+func (c *Conn) QueryOnce(text string, args []driver.Value, each func(row []driver.Value) error) error {
+	stmt, err := c.raw.Prepare(text)
 	if err != nil {
-		return err
+		return wrapError(err)
 	}
 	defer stmt.Close()
-	return c.QueryPrepared(stmt, nil, each)
+	return c.queryPrepared(stmt, args, each)
 }
 
 // Execute runs a statement with n tuples. It passes no context to the driver, because the driver would start a
 // goroutine per call to watch it. Every statement is short or limited by busy_timeout. Contexts are checked
 // between statements.
-func (c *Conn) Execute(st *Statement, n int, args ...driver.Value) error {
+func (c *Conn) Execute(st *db.Statement, n int, args ...driver.Value) error {
 	if err := c.checkLimit(); err != nil {
 		return err
 	}
@@ -146,13 +130,13 @@ func (c *Conn) Execute(st *Statement, n int, args ...driver.Value) error {
 	}
 	_, err = stmt.(driver.StmtExecContext).ExecContext(context.Background(), c.namedArgs(args))
 	clear(c.args)
-	return err
+	return wrapError(err)
 }
 
-// ExecuteMany runs a statement for rows of width arguments each, with as many rows as possible per execution.
-func (c *Conn) ExecuteMany(st *Statement, width int, args []driver.Value) error {
+// ExecuteMany implements db.Conn.
+func (c *Conn) ExecuteMany(st *db.Statement, width int, args []driver.Value) error {
 	for len(args) > 0 {
-		n := min(MaxTuples, len(args)/width)
+		n := min(db.MaxTuples, len(args)/width)
 		if err := c.Execute(st, n, args[:n*width]...); err != nil {
 			return err
 		}
@@ -161,9 +145,8 @@ func (c *Conn) ExecuteMany(st *Statement, width int, args []driver.Value) error 
 	return nil
 }
 
-// Query runs a statement with n tuples and calls each for every row. The callback may keep the values but not
-// the slice.
-func (c *Conn) Query(st *Statement, n int, args []driver.Value, each func(row []driver.Value) error) error {
+// Query implements db.Conn.
+func (c *Conn) Query(st *db.Statement, n int, args []driver.Value, each func(row []driver.Value) error) error {
 	if err := c.checkLimit(); err != nil {
 		return err
 	}
@@ -171,14 +154,14 @@ func (c *Conn) Query(st *Statement, n int, args []driver.Value, each func(row []
 	if err != nil {
 		return err
 	}
-	return c.QueryPrepared(stmt, args, func(row []driver.Value) error {
+	return c.queryPrepared(stmt, args, func(row []driver.Value) error {
 		c.reads[st.Reads]++
 		return each(row)
 	})
 }
 
-// QueryRow runs a statement that returns at most one row. It calls row if there is one.
-func (c *Conn) QueryRow(st *Statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error) {
+// QueryRow implements db.Conn.
+func (c *Conn) QueryRow(st *db.Statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error) {
 	err = c.Query(st, 0, args, func(r []driver.Value) error {
 		if !found {
 			row(r)
@@ -189,12 +172,12 @@ func (c *Conn) QueryRow(st *Statement, args []driver.Value, row func(row []drive
 	return found, err
 }
 
-// QueryPrepared executes a prepared statement and calls each for every row of the result.
-func (c *Conn) QueryPrepared(stmt driver.Stmt, args []driver.Value, each func(row []driver.Value) error) error {
+// queryPrepared executes a prepared statement and calls each for every row of the result.
+func (c *Conn) queryPrepared(stmt driver.Stmt, args []driver.Value, each func(row []driver.Value) error) error {
 	rows, err := stmt.(driver.StmtQueryContext).QueryContext(context.Background(), c.namedArgs(args))
 	clear(c.args)
 	if err != nil {
-		return err
+		return wrapError(err)
 	}
 	width := len(rows.Columns())
 	row := c.row
@@ -203,10 +186,10 @@ func (c *Conn) QueryPrepared(stmt driver.Stmt, args []driver.Value, each func(ro
 	}
 	c.row = nil // so that a query inside each allocates a row of its own
 	row = row[:width]
-	err = Guard(func() error {
+	err = db.Guard(func() error {
 		for {
 			if err := rows.Next(row); err != nil {
-				return err
+				return wrapError(err)
 			}
 			if err := each(row); err != nil {
 				return err
@@ -219,7 +202,7 @@ func (c *Conn) QueryPrepared(stmt driver.Stmt, args []driver.Value, each func(ro
 		err = nil
 	}
 	if cerr := rows.Close(); err == nil {
-		err = cerr
+		err = wrapError(cerr)
 	}
 	return err
 }
@@ -233,7 +216,7 @@ func (c *Conn) namedArgs(args []driver.Value) []driver.NamedValue {
 }
 
 // prepare returns the prepared statement with n tuples. It keeps the statement for later calls.
-func (c *Conn) prepare(st *Statement, n int) (driver.Stmt, error) {
+func (c *Conn) prepare(st *db.Statement, n int) (driver.Stmt, error) {
 	key := prepared{st, n}
 	if stmt := c.prepared[key]; stmt != nil {
 		return stmt, nil
@@ -245,9 +228,9 @@ func (c *Conn) prepare(st *Statement, n int) (driver.Stmt, error) {
 	// SQLite makes its plan for the value of a LIMIT that is only a parameter, and so prepares the statement again before
 	// each run. A plus sign before the parameter avoids that.
 	text = strings.ReplaceAll(text+st.Tail, "LIMIT ?", "LIMIT +?")
-	stmt, err := c.Raw.Prepare(text)
+	stmt, err := c.raw.Prepare(text)
 	if err != nil {
-		return nil, err
+		return nil, wrapError(err)
 	}
 	c.prepared[key] = stmt
 	return stmt, nil
@@ -261,8 +244,7 @@ func (c *Conn) checkLimit() error {
 	return c.limit.Err()
 }
 
-// LimitTime runs work and starts none of its statements after the time max has passed. It then returns a Fault with a
-// reason, and the caller must roll back the transaction.
+// LimitTime implements db.Conn.
 func (c *Conn) LimitTime(ctx context.Context, max time.Duration, work func() error) error {
 	limit, cancel := context.WithTimeout(ctx, max)
 	defer cancel()
@@ -270,35 +252,56 @@ func (c *Conn) LimitTime(ctx context.Context, max time.Duration, work func() err
 	err := work()
 	c.limit = nil
 	if err != nil && limit.Err() != nil && ctx.Err() == nil {
-		return &Fault{Reason: fmt.Sprintf("saving it took more than %v", max), Saving: true, Err: context.DeadlineExceeded}
+		return &db.Fault{Reason: fmt.Sprintf("saving it took more than %v", max), Saving: true, Err: context.DeadlineExceeded}
 	}
 	return err
 }
 
 var (
-	BeginWrite = &Statement{Head: "BEGIN IMMEDIATE"}
-	beginRead  = &Statement{Head: "BEGIN"}
-	commit     = &Statement{Head: "COMMIT"}
-	rollback   = &Statement{Head: "ROLLBACK"}
+	beginWrite = &db.Statement{Head: "BEGIN IMMEDIATE"}
+	beginRead  = &db.Statement{Head: "BEGIN"}
+	commit     = &db.Statement{Head: "COMMIT"}
+	rollback   = &db.Statement{Head: "ROLLBACK"}
 )
 
-// RunTransaction runs work in a transaction that begins with the statement begin. It commits all of work or
-// nothing. broken reports that rolling back failed too, so the connection must not be used again.
-func (c *Conn) RunTransaction(ctx context.Context, begin *Statement, work func() error) (broken bool, err error) {
-	if err := CheckContext(ctx); err != nil {
+// RunTransaction implements db.Conn.
+func (c *Conn) RunTransaction(ctx context.Context, work func() error) (broken bool, err error) {
+	return c.run(ctx, beginWrite, work)
+}
+
+// RunReading implements db.Conn.
+func (c *Conn) RunReading(ctx context.Context, work func() error) (broken bool, err error) {
+	return c.run(ctx, beginRead, work)
+}
+
+// run runs work in a transaction that begins with a statement.
+func (c *Conn) run(ctx context.Context, begin *db.Statement, work func() error) (broken bool, err error) {
+	if err := db.CheckContext(ctx); err != nil {
 		return false, err
 	}
 	if err := c.Execute(begin, 0); err != nil {
 		return false, err
 	}
-	err = Guard(work)
+	err = db.Guard(func() error {
+		if err := c.refresh(ctx); err != nil {
+			return err
+		}
+		if err := work(); err != nil || begin != beginWrite || c.hooks.Commit == nil {
+			return err
+		}
+		return c.hooks.Commit(c)
+	})
 	if err == nil {
-		err = CheckContext(ctx)
+		err = db.CheckContext(ctx)
 	}
 	if err == nil {
-		if err = c.Execute(commit, 0); err == nil {
-			return false, nil
-		}
+		err = c.Execute(commit, 0)
+	}
+	if begin == beginWrite && c.hooks.End != nil {
+		c.hooks.End(err == nil)
+	}
+	if err == nil {
+		return false, nil
 	}
 	// After some errors SQLite has already rolled back. Then the rollback fails with this message.
 	if rerr := c.Execute(rollback, 0); rerr != nil && !strings.Contains(rerr.Error(), "no transaction is active") {
@@ -307,8 +310,31 @@ func (c *Conn) RunTransaction(ctx context.Context, begin *Statement, work func()
 	return false, err
 }
 
-// RunDurably runs work whose transactions are on the disk once they are committed, and so are all earlier commits. A
-// crash of the machine can lose other commits, but never a part of one. Do not call RunDurably inside a transaction.
+var pragmaVersion = &db.Statement{Head: "PRAGMA data_version"}
+
+// refresh calls the hook of a transaction's beginning if another connection has committed since the last call.
+// It begins the snapshot of a reading transaction.
+func (c *Conn) refresh(ctx context.Context) error {
+	if c.hooks.Begin == nil {
+		return nil
+	}
+	version, reads := int64(0), c.reads
+	defer func() { c.reads = reads }() // only work counts
+	if _, err := c.QueryRow(pragmaVersion, nil, func(r []driver.Value) { version = r[0].(int64) }); err != nil || version == c.version {
+		return err
+	}
+	if err := c.hooks.Begin(ctx, c); err != nil {
+		return err
+	}
+	c.version = version
+	return nil
+}
+
+// SetHooks implements db.Conn.
+func (c *Conn) SetHooks(h db.Hooks) { c.hooks = h }
+
+// RunDurably implements db.Conn. The last of other commits may be lost in a crash of the machine, but never a
+// part of one.
 func (c *Conn) RunDurably(work func() (broken bool, err error)) (broken bool, err error) {
 	if err := c.ExecuteOnce("PRAGMA synchronous = FULL"); err != nil {
 		return false, err
@@ -321,8 +347,7 @@ func (c *Conn) RunDurably(work func() (broken bool, err error)) (broken bool, er
 // setBusyTimeout shortens the wait for locks after a wait has failed, so that other writers do not each wait in
 // turn. After a successful write it restores the full wait.
 func (c *Conn) setBusyTimeout(err error) error {
-	_, code := ReasonOf(err)
-	locked := code == codeBusy || code == codeLocked
+	locked := db.ClassOf(err) == db.Locked
 	if locked == c.impatient || err != nil && !locked {
 		return nil
 	}
@@ -336,21 +361,20 @@ func (c *Conn) setBusyTimeout(err error) error {
 
 // setLockWait sets how long a statement waits for a lock of another process.
 func (c *Conn) setLockWait(wait time.Duration) error {
-	return c.QueryOnce("PRAGMA busy_timeout = "+strconv.FormatInt(wait.Milliseconds(), 10), func([]driver.Value) error { return nil })
+	return c.set("busy_timeout", wait.Milliseconds())
 }
 
+// TakeReads implements db.Conn.
+func (c *Conn) TakeReads() (reads db.Reads) {
+	reads, c.reads = c.reads, db.Reads{}
+	return reads
+}
+
+// Close closes the connection and its prepared statements.
 func (c *Conn) Close() error {
 	for _, stmt := range c.prepared {
 		_ = stmt.Close()
 	}
 	clear(c.prepared)
-	return c.Raw.Close()
-}
-
-// CheckContext returns ctx's error if ctx is done. ctx may be nil.
-func CheckContext(ctx context.Context) error {
-	if ctx == nil {
-		return nil
-	}
-	return ctx.Err()
+	return c.raw.Close()
 }

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"understudy/internal/store/db"
 )
 
 // freeSpace is one pass over the file that overwrites its free space.
@@ -23,11 +25,11 @@ type freeSpace struct {
 
 // sweepFile overwrites unused bytes in the pages of only, or in all pages if only is nil. The file must not
 // change meanwhile. It returns how many bytes it overwrote.
-func (p *Pool) sweepFile(ctx context.Context, roots []uint32, only map[uint32]bool) (overwritten int64, err error) {
+func (e *Engine) sweepFile(ctx context.Context, roots []uint32, only map[uint32]bool) (overwritten int64, err error) {
 	if only != nil && len(only) == 0 {
 		return 0, nil
 	}
-	w := &freeSpace{ctx: ctx, file: p.file, only: only}
+	w := &freeSpace{ctx: ctx, file: e.file, only: only}
 	var header [100]byte
 	if _, err := w.file.ReadAt(header[:], 0); err != nil {
 		return 0, err
@@ -42,11 +44,11 @@ func (p *Pool) sweepFile(ctx context.Context, roots []uint32, only map[uint32]bo
 			err = w.walkTree(root, depth)
 		}
 		if err != nil {
-			return w.overwritten, NewDamageError("the file cannot be cleaned: %w", err)
+			return w.overwritten, db.NewDamageError("the file cannot be cleaned: %w", err)
 		}
 	}
 	if err := w.walkFreeList(binary.BigEndian.Uint32(header[32:])); err != nil {
-		return w.overwritten, NewDamageError("the file cannot be cleaned: %w", err)
+		return w.overwritten, db.NewDamageError("the file cannot be cleaned: %w", err)
 	}
 	return w.overwritten, nil
 }
@@ -56,7 +58,7 @@ func (w *freeSpace) isWanted(number uint32) bool { return w.only == nil || w.onl
 
 // read reads a page into the shared buffer.
 func (w *freeSpace) read(number uint32) ([]byte, error) {
-	if err := CheckContext(w.ctx); err != nil {
+	if err := db.CheckContext(w.ctx); err != nil {
 		return nil, err
 	}
 	if number < 1 || number > w.layout.pages {

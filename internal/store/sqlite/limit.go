@@ -1,32 +1,62 @@
-// This file sets the size limit of the file, and explains errors at the limit.
+// This file sets the size limit of the file and explains errors at the limit.
 
 package sqlite
 
 import (
+	"database/sql/driver"
 	"fmt"
+
+	"understudy/internal/store/db"
 )
 
-// setGrowthLimit makes SQLite refuse to grow the file beyond the limit less the size of the log.
-func (p *Pool) setGrowthLimit(c *Conn, size int64) error {
-	if p.growth.limit <= 0 {
+// setGrowthLimit makes SQLite itself refuse to grow the file beyond the limit less the log.
+func (e *Engine) setGrowthLimit(c *Conn, size int64) error {
+	if e.limit <= 0 {
 		return nil
 	}
-	all := max((p.growth.limit-p.growth.log)/size, 2)
-	p.growth.reserve = min(maxReserve, all/16+1)
-	p.Pages = all - p.growth.reserve
+	all := max((e.limit-e.log)/size, 2)
+	e.reserve = min(maxReserve, all/16+1)
+	e.pages = all - e.reserve
 	var err error
-	p.growth.maxPages, err = c.setMaxPages(p.Pages)
+	e.maxPages, err = c.setMaxPages(e.pages)
 	return err
 }
 
-// maxReserve is the number of pages that only work that deletes may use. It may need a page or two before it frees
-// others.
+// maxReserve is the number of pages that only deleting work may use. Deleting may need a page or two before it
+// frees others.
 const maxReserve = 64
 
-// setMaxPages sets the maximum number of pages of the file. If the file already has more pages, SQLite uses their
-// number instead. setMaxPages returns the maximum in effect.
+// setMaxPages sets how many pages the file may have. SQLite keeps the current number if that is larger.
 func (c *Conn) setMaxPages(pages int64) (int64, error) {
 	return c.QueryInteger(fmt.Sprintf("PRAGMA max_page_count = %d", pages))
+}
+
+// Limit implements db.Engine, in pages of the file.
+func (e *Engine) Limit() int64 { return e.pages }
+
+var (
+	pragmaPages = &db.Statement{Head: "PRAGMA page_count"}
+	pragmaFree  = &db.Statement{Head: "PRAGMA freelist_count"}
+)
+
+// CountUsed implements db.Engine. It counts pages, those in the log included.
+func (e *Engine) CountUsed(c db.Conn) (used int64, err error) {
+	_, err = c.QueryRow(pragmaPages, nil, func(r []driver.Value) { used = r[0].(int64) })
+	if err != nil {
+		return 0, err
+	}
+	_, err = c.QueryRow(pragmaFree, nil, func(r []driver.Value) { used -= r[0].(int64) })
+	return used, err
+}
+
+// OpenReserve implements db.Engine.
+func (e *Engine) OpenReserve(writer db.Conn, open bool) error {
+	pages := e.pages
+	if open {
+		pages += e.reserve
+	}
+	_, err := writer.(*Conn).setMaxPages(pages)
+	return err
 }
 
 // limitReached is the reason for refusing a save when nothing more can be evicted.
@@ -37,12 +67,12 @@ const nearLimit = 1024
 
 // explainFull returns a Fault that names the limit if the limit, not the disk, made a write fail. It returns
 // other errors unchanged.
-func (p *Pool) explainFull(c *Conn, err error) error {
-	if _, code := ReasonOf(err); code != codeFull || p.growth.maxPages == 0 {
+func (e *Engine) explainFull(c *Conn, err error) error {
+	if db.ClassOf(err) != db.Full || e.maxPages == 0 {
 		return err
 	}
-	if n, cerr := c.QueryInteger("PRAGMA page_count"); cerr != nil || n+nearLimit < p.growth.maxPages {
+	if n, cerr := c.QueryInteger("PRAGMA page_count"); cerr != nil || n+nearLimit < e.maxPages {
 		return err
 	}
-	return &Fault{Reason: limitReached, Saving: true, Err: err}
+	return &db.Fault{Reason: limitReached, Saving: true, Err: err}
 }

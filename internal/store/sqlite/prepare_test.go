@@ -7,6 +7,8 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
+
+	"understudy/internal/store/db"
 )
 
 // Each run of a statement goes by the bound it is given.
@@ -19,11 +21,11 @@ func TestBoundsOfStatements(t *testing.T) {
 	if err := c.ExecuteOnce("CREATE TABLE t (a INTEGER PRIMARY KEY)"); err != nil {
 		t.Fatal(err)
 	}
-	insert := &Statement{Head: "INSERT INTO t VALUES ", Tuple: "(?)"}
+	insert := &db.Statement{Head: "INSERT INTO t VALUES ", Tuple: "(?)"}
 	if err := c.ExecuteMany(insert, 1, []driver.Value{int64(1), int64(2), int64(3)}); err != nil {
 		t.Fatal(err)
 	}
-	some := &Statement{Head: "SELECT a FROM t WHERE a > ? ORDER BY a LIMIT ?"}
+	some := &db.Statement{Head: "SELECT a FROM t WHERE a > ? ORDER BY a LIMIT ?"}
 	for want := int64(1); want < 4; want++ {
 		got := int64(0)
 		err := c.Query(some, 0, []driver.Value{int64(0), want}, func([]driver.Value) error { got++; return nil })
@@ -49,7 +51,7 @@ func TestDurably(t *testing.T) {
 	how(1)
 	for _, end := range []error{nil, errors.New("it failed")} {
 		broken, err := c.RunDurably(func() (bool, error) {
-			return c.RunTransaction(t.Context(), BeginWrite, func() error { how(2); return end })
+			return c.RunTransaction(t.Context(), func() error { how(2); return end })
 		})
 		if broken || !errors.Is(err, end) {
 			t.Errorf("broken %v, %v", broken, err)

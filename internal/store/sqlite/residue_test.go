@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"understudy/internal/store/db"
 	"understudy/internal/store/kv"
 	"understudy/internal/store/sqlite"
 	"understudy/internal/store/storetest"
@@ -50,12 +51,12 @@ func TestRemains(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, rand.Uint64()))
 	path := storetest.File(t)
 	dir := filepath.Dir(path)
-	pool := sqlite.NewPool(path, 1, 0, 32<<20, func() {})
-	writer, err := pool.DialWriter(t.Context())
+	pool := db.NewPool(sqlite.NewEngine(path, 0, 32<<20), 1, func() {})
+	writer, err := pool.Engine.Dial(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := pool.Start(t.Context(), writer); err != nil {
+	if err := pool.Start(t.Context(), writer, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	defer pool.Close()
@@ -83,7 +84,7 @@ func TestRemains(t *testing.T) {
 		for _, text := range was {
 			before += len(holds(t, dir, text))
 		}
-		n, err := pool.Sanitize(t.Context())
+		n, err := pool.Engine.Sanitize(t.Context(), pool)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +93,7 @@ func TestRemains(t *testing.T) {
 				t.Fatalf("round %d: %s is still in %s", round, text, found)
 			}
 		}
-		if again, err := pool.Sanitize(t.Context()); err != nil || again != 0 {
+		if again, err := pool.Engine.Sanitize(t.Context(), pool); err != nil || again != 0 {
 			t.Fatalf("cleaned again: %d bytes, %v", again, err)
 		}
 		t.Logf("round %d: %d bytes overwritten, %d texts were", round, n, len(was))

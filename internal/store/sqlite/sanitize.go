@@ -24,6 +24,7 @@ import (
 	"os"
 	"time"
 
+	"understudy/internal/store/db"
 	"understudy/kit/retry"
 )
 
@@ -33,16 +34,15 @@ const (
 	emptyLogWait  = 100 * time.Millisecond // maximum wait for readers in one attempt; saves wait meanwhile
 )
 
-// Sanitize overwrites every unused byte of the file and returns how many of them were not zero. Only one
-// goroutine at a time may call it.
-func (p *Pool) Sanitize(ctx context.Context) (overwritten int64, err error) {
-	if p.file == nil {
-		if p.file, err = os.OpenFile(p.Path, os.O_RDWR, 0); err != nil {
+// Sanitize implements db.Engine. It overwrites every unused byte of the file and counts those that were not zero.
+func (e *Engine) Sanitize(ctx context.Context, p *db.Pool) (overwritten int64, err error) {
+	if e.file == nil {
+		if e.file, err = os.OpenFile(e.path, os.O_RDWR, 0); err != nil {
 			return 0, err
 		}
 	}
 	for range emptyLogTries {
-		n, err := p.sanitizeOnce(ctx)
+		n, err := e.sanitizeOnce(ctx, p)
 		overwritten += n
 		if !errors.Is(err, errLogHeld) {
 			return overwritten, err
@@ -57,23 +57,21 @@ func (p *Pool) Sanitize(ctx context.Context) (overwritten int64, err error) {
 // errLogHeld means that the log could not be emptied because a reader still uses it.
 var errLogHeld = errors.New("the log cannot be cut while a reader holds it")
 
-// sanitizeOnce makes one pass over the file. It returns errLogHeld if a reader prevents it from emptying the log.
-func (p *Pool) sanitizeOnce(ctx context.Context) (overwritten int64, err error) {
-	var reader *Conn
-	select {
-	case reader = <-p.readers:
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-	defer func() { p.readers <- reader }()
-	if reader == nil {
-		if reader, err = Dial(ctx, p.Path, readerCache); err != nil {
-			return 0, err
-		}
-	}
+// sanitizeOnce makes one pass over the file. It returns errLogHeld if a reader prevents it from emptying the
+// log.
+func (e *Engine) sanitizeOnce(ctx context.Context, p *db.Pool) (overwritten int64, err error) {
+	err = p.UseReader(ctx, func(reader db.Conn) (bool, error) {
+		overwritten, err = e.sanitizeBeside(ctx, p, reader.(*Conn))
+		return false, err
+	})
+	return overwritten, err
+}
+
+// sanitizeBeside makes one pass while a reader keeps SQLite from writing to the file.
+func (e *Engine) sanitizeBeside(ctx context.Context, p *db.Pool, reader *Conn) (overwritten int64, err error) {
 	var roots []uint32
-	err = p.Write(ctx, func(c *Conn) (bool, error) {
-		if err := clearLog(c); err != nil {
+	err = p.Write(ctx, func(c db.Conn) (bool, error) {
+		if err := clearLog(c.(*Conn)); err != nil {
 			return false, err
 		}
 		if err := reader.Execute(beginRead, 0); err != nil {
@@ -83,19 +81,19 @@ func (p *Pool) sanitizeOnce(ctx context.Context) (overwritten int64, err error) 
 		return false, err
 	})
 	if err == nil {
-		overwritten, err = p.sweepFile(ctx, roots, nil)
+		overwritten, err = e.sweepFile(ctx, roots, nil)
 	}
 	if err != nil {
 		_ = reader.Execute(rollback, 0) // fails if no transaction is open, which is harmless
 		return overwritten, err
 	}
-	err = p.Write(ctx, func(c *Conn) (bool, error) {
-		changed, err := readLogPages(p.Path + "-wal")
+	err = p.Write(ctx, func(c db.Conn) (bool, error) {
+		changed, err := readLogPages(e.path + "-wal")
 		if rerr := reader.Execute(rollback, 0); err == nil {
 			err = rerr
 		}
 		if err == nil {
-			err = clearLog(c)
+			err = clearLog(c.(*Conn))
 		}
 		if err == nil {
 			roots, err = readRootPages(c)
@@ -103,10 +101,10 @@ func (p *Pool) sanitizeOnce(ctx context.Context) (overwritten int64, err error) 
 		if err != nil {
 			return true, err
 		}
-		n, err := p.sweepFile(ctx, roots, changed)
+		n, err := e.sweepFile(ctx, roots, changed)
 		overwritten += n
 		if err == nil {
-			err = p.file.Sync()
+			err = e.file.Sync()
 		}
 		return true, err // reported as broken, so that the pool closes the connection, whose cache may contain old bytes
 	})
@@ -119,20 +117,20 @@ func clearLog(c *Conn) error {
 		return err
 	}
 	held := false
-	err := c.QueryOnce("PRAGMA wal_checkpoint(TRUNCATE)", func(r []driver.Value) error { held = r[0].(int64) != 0; return nil })
+	err := c.QueryOnce("PRAGMA wal_checkpoint(TRUNCATE)", nil, func(r []driver.Value) error { held = r[0].(int64) != 0; return nil })
 	if perr := c.setLockWait(busyWait); err == nil {
 		err = perr
 	}
-	if _, code := ReasonOf(err); held || code == codeBusy || code == codeLocked {
+	if held || db.ClassOf(err) == db.Locked {
 		return errLogHeld
 	}
 	return err
 }
 
-// readRootPages returns the numbers of the root pages of all trees.
-func readRootPages(c *Conn) (roots []uint32, err error) {
+// readRootPages returns the first pages of all trees.
+func readRootPages(c db.Conn) (roots []uint32, err error) {
 	roots = []uint32{1}
-	err = c.QueryOnce("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0", func(r []driver.Value) error {
+	err = c.QueryOnce("SELECT rootpage FROM sqlite_schema WHERE rootpage > 0", nil, func(r []driver.Value) error {
 		roots = append(roots, uint32(r[0].(int64)))
 		return nil
 	})

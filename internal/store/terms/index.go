@@ -5,9 +5,9 @@ package terms
 import (
 	"slices"
 
+	"understudy/internal/store/db"
 	"understudy/internal/store/inverted"
 	"understudy/internal/store/postings"
-	"understudy/internal/store/sqlite"
 )
 
 // Edit is the change of one record in one shape. Its facts include the parent.
@@ -16,9 +16,9 @@ type Edit = postings.Edit[*Kind]
 // usualTokens is about how many tokens a record has.
 const usualTokens = 16
 
-// BuildEntries returns the entries that edits remove from the index, and the entries that they add to it. It extends
-// the ranges of times in the transaction of c.
-func BuildEntries(c *sqlite.Conn, r *Ranges, edits []Edit) (out, in []inverted.Entry, err error) {
+// BuildEntries returns the entries that edits remove from the index and add to it. It extends the ranges in the
+// transaction of c and reports whether any of them grew.
+func BuildEntries(c db.Conn, r *Ranges, edits []Edit) (out, in []inverted.Entry, grew bool, err error) {
 	in = make([]inverted.Entry, 0, usualTokens*len(edits))
 	grown := growing{c: c, of: map[rangeName]timeRange{}, changed: map[rangeName]bool{}}
 	var buf []int64
@@ -38,10 +38,10 @@ func BuildEntries(c *sqlite.Conn, r *Ranges, edits []Edit) (out, in []inverted.E
 		in = appendEntries(in, buf, e.Is)
 	}
 	if err := grown.put(); err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	r.add(grown.of)
-	return out, in, nil
+	return out, in, len(grown.changed) > 0, nil
 }
 
 // appendEntries appends one entry for each distinct token of a record.

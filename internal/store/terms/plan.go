@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"understudy/internal/query"
+	"understudy/internal/store/db"
 	"understudy/internal/store/inverted"
 	"understudy/internal/store/postings"
-	"understudy/internal/store/sqlite"
 	"understudy/spec"
 )
 
@@ -229,7 +229,7 @@ func (w *timeWindow) tokens(r *Ranges) (all []int64) {
 
 // findTokens returns the postings that have the tokens of all parts, but not records without any of the times. It
 // returns nil if no part has tokens.
-func (p *Plan) findTokens(c *sqlite.Conn, pending *inverted.Pending, up bool) postings.Iterator {
+func (p *Plan) findTokens(c db.Conn, pending *inverted.Pending, up bool) postings.Iterator {
 	var all, none []postings.Iterator
 	for _, one := range p.parts {
 		switch len(one.windows) {
@@ -259,7 +259,7 @@ func (p *Plan) findTokens(c *sqlite.Conn, pending *inverted.Pending, up bool) po
 // Find returns the postings that may match the plan, as if the pending entries were written, in ascending order if up
 // is set. all are the postings of all records of the kind. Find searches times in them if nothing else selects records.
 // If all is nil, the caller searches the times itself.
-func (p *Plan) Find(c *sqlite.Conn, pending *inverted.Pending, r *Ranges, up bool, all postings.Iterator) postings.Iterator {
+func (p *Plan) Find(c db.Conn, pending *inverted.Pending, r *Ranges, up bool, all postings.Iterator) postings.Iterator {
 	var streams []postings.Iterator
 	if found := p.findTokens(c, pending, up); found != nil {
 		streams = append(streams, found)

@@ -8,15 +8,15 @@ import (
 	"sync"
 
 	"understudy/internal/query"
+	"understudy/internal/store/db"
 	"understudy/internal/store/postings"
-	"understudy/internal/store/sqlite"
 )
 
 var (
-	upsertSpan = &sqlite.Statement{Head: `INSERT INTO span (shape, field, least, most) VALUES (?1, ?2, ?3, ?4)
+	upsertSpan = &db.Statement{Head: `INSERT INTO span (shape, field, least, most) VALUES (?1, ?2, ?3, ?4)
 		ON CONFLICT DO UPDATE SET least = min(least, excluded.least), most = max(most, excluded.most)`}
-	selectSpan  = &sqlite.Statement{Head: "SELECT least, most FROM span WHERE shape = ? AND field = ?"}
-	selectSpans = &sqlite.Statement{Head: "SELECT shape, field, least, most FROM span"}
+	selectSpan  = &db.Statement{Head: "SELECT least, most FROM span WHERE shape = ? AND field = ?"}
+	selectSpans = &db.Statement{Head: "SELECT shape, field, least, most FROM span"}
 )
 
 // Ranges are the ranges of each field's times that are far from their positions, and of the differences of near times,
@@ -42,7 +42,7 @@ func (s timeRange) extend(unix int64) timeRange {
 // growing are the ranges that one transaction extends. It reads them from the file, because the ranges in memory may
 // come from a transaction that failed.
 type growing struct {
-	c       *sqlite.Conn
+	c       db.Conn
 	of      map[rangeName]timeRange
 	changed map[rangeName]bool // the ranges to write to the file
 	err     error
@@ -101,7 +101,7 @@ func (r *Ranges) get(name rangeName) (timeRange, bool) {
 }
 
 // Load reads the ranges from the file.
-func (r *Ranges) Load(c *sqlite.Conn) error {
+func (r *Ranges) Load(c db.Conn) error {
 	all := map[rangeName]timeRange{}
 	err := c.Query(selectSpans, 0, nil, func(r []driver.Value) error {
 		all[rangeName{r[0].(int64), r[1].(string)}] = timeRange{r[2].(int64), r[3].(int64)}

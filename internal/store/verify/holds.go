@@ -11,22 +11,22 @@ import (
 	"slices"
 
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 // FindTexts searches for texts in everything that the database holds: every column of every table as stored,
 // and every body and page unpacked. It returns where each text was found ("block 7", "table kv"), at most
 // MaxProblems places. It reads the whole database, but not the free bytes of the file.
-func (db *Verifier) FindTexts(ctx context.Context, texts ...string) (places []string, err error) {
-	leave, err := db.pool.Begin()
+func (d *Verifier) FindTexts(ctx context.Context, texts ...string) (places []string, err error) {
+	leave, err := d.pool.Begin()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		h := &holding{db: db, c: c, ctx: ctx, texts: texts, blocks: db.records.Open(c)}
+	err = d.pool.Read(ctx, func(c db.Conn) error {
+		h := &holding{db: d, c: c, ctx: ctx, texts: texts, blocks: d.records.Open(c)}
 		if err := h.searchTables(); err != nil {
 			return err
 		}
@@ -34,13 +34,13 @@ func (db *Verifier) FindTexts(ctx context.Context, texts ...string) (places []st
 		places = h.places
 		return err
 	})
-	return places, sqlite.WrapError(false, err, "look for texts in %s", db.pool.Path)
+	return places, db.WrapError(false, err, "look for texts in %s", d.pool.Engine.Name())
 }
 
 // holding is the state of one search.
 type holding struct {
 	db     *Verifier
-	c      *sqlite.Conn
+	c      db.Conn
 	ctx    context.Context
 	texts  []string
 	places []string
@@ -57,14 +57,10 @@ func (h *holding) look(data []byte, where string, args ...any) {
 
 // searchTables searches the columns of all tables as they are stored.
 func (h *holding) searchTables() error {
-	var names []string
-	err := h.c.QueryOnce("SELECT name FROM sqlite_schema WHERE type = 'table' AND rootpage > 0 ORDER BY name", func(r []driver.Value) error {
-		names = append(names, r[0].(string))
-		return nil
-	})
+	names, err := h.db.pool.Engine.ListTables(h.c)
 	for _, name := range names {
 		if err == nil {
-			err = h.c.QueryOnce(`SELECT * FROM "`+name+`"`, func(r []driver.Value) error {
+			err = h.c.QueryOnce(`SELECT * FROM "`+name+`"`, nil, func(r []driver.Value) error {
 				for _, v := range r {
 					switch v := v.(type) {
 					case string:
@@ -73,7 +69,7 @@ func (h *holding) searchTables() error {
 						h.look(v, "table %s", name)
 					}
 				}
-				return sqlite.CheckContext(h.ctx)
+				return db.CheckContext(h.ctx)
 			})
 		}
 	}
@@ -84,7 +80,7 @@ func (h *holding) searchTables() error {
 func (h *holding) searchPacked() error {
 	type block struct{ Number, count int64 }
 	var all []block
-	err := h.c.QueryOnce("SELECT number, count FROM block ORDER BY number", func(r []driver.Value) error {
+	err := h.c.QueryOnce("SELECT number, count FROM block ORDER BY number", nil, func(r []driver.Value) error {
 		all = append(all, block{r[0].(int64), r[1].(int64)})
 		return nil
 	})
@@ -96,7 +92,7 @@ func (h *holding) searchPacked() error {
 			var e *codec.Entry
 			if e, err = h.blocks.ReadEntry(b.Number*codec.PerBlock + place); err == nil {
 				h.look(slices.Concat(e.Body, []byte("\n"+e.ID+"\n"+e.Parent)), "block %d", b.Number)
-				err = sqlite.CheckContext(h.ctx)
+				err = db.CheckContext(h.ctx)
 			}
 		}
 	}

@@ -11,19 +11,19 @@ import (
 
 	"understudy/internal/query"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/inverted"
 	"understudy/internal/store/order"
 	"understudy/internal/store/postings"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 	"understudy/internal/store/terms"
 )
 
 var (
-	selectAllStands = &sqlite.Statement{Head: "SELECT h.number, h.place, n.kind, min(h.state & 12) FROM names n " +
+	selectAllStands = &db.Statement{Head: "SELECT h.number, h.place, n.kind, min(h.state & 12) FROM names n " +
 		"JOIN held h ON h.number BETWEEN n.record * 64 AND n.record * 64 + 63 GROUP BY n.record, h.place"}
-	selectStandsAt = &sqlite.Statement{Head: "SELECT record FROM place WHERE kind = ? AND at = ?"}
-	countStands    = &sqlite.Statement{Head: "SELECT (SELECT count(*) FROM place), (SELECT count(*) FROM names)"}
+	selectStandsAt = &db.Statement{Head: "SELECT record FROM place WHERE kind = ? AND at = ?"}
+	countStands    = &db.Statement{Head: "SELECT (SELECT count(*) FROM place), (SELECT count(*) FROM names)"}
 )
 
 // checkPlaces checks that every record has exactly the place that its rows in table held give.
@@ -77,7 +77,7 @@ func (v *verifying) checkPlaces() error {
 	return err
 }
 
-var selectPresentRow = &sqlite.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 ORDER BY number"}
+var selectPresentRow = &db.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 ORDER BY number"}
 
 // termCount is the number of terms that the index has at a posting (inIndex), and the number that the record has (inRecord).
 type termCount struct{ inIndex, inRecord int }
@@ -123,7 +123,7 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 	}
 	err := inverted.VisitEntries(v.c, func(e inverted.Entry) error {
 		add(e.Posting, e.Token, 1, 0)
-		return sqlite.CheckContext(v.ctx)
+		return db.CheckContext(v.ctx)
 	})
 	if err != nil {
 		return nil, err
@@ -165,6 +165,6 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 		if v.isDone() {
 			return errStop
 		}
-		return sqlite.CheckContext(v.ctx)
+		return db.CheckContext(v.ctx)
 	})
 }

@@ -9,16 +9,16 @@ import (
 
 	"understudy"
 	"understudy/internal/store/codec"
+	"understudy/internal/store/db"
 	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 var (
-	selectAllBlocks = &sqlite.Statement{Head: "SELECT b.number, b.shape, b.count, b.size, b.body, h.slot FROM block b LEFT " +
+	selectAllBlocks = &db.Statement{Head: "SELECT b.number, b.shape, b.count, b.size, b.body, h.slot FROM block b LEFT " +
 		"JOIN shape h ON h.number = b.shape ORDER BY b.number"}
-	selectHeldRow = &sqlite.Statement{Head: "SELECT version, hash FROM held WHERE number = ?"}
-	selectPastTag = &sqlite.Statement{Head: "SELECT tag FROM past WHERE held = ? AND number = ?"}
+	selectHeldRow = &db.Statement{Head: "SELECT version, hash FROM held WHERE number = ?"}
+	selectPastTag = &db.Statement{Head: "SELECT tag FROM past WHERE held = ? AND number = ?"}
 )
 
 // checkBlocks unpacks every block. Each version in it must be its record's current version, or table past must have it
@@ -90,12 +90,12 @@ func (v *verifying) checkVersion(e *codec.Entry, number, slot int64) error {
 }
 
 var (
-	selectAllHeld = &sqlite.Statement{Head: "SELECT number, version, state, hash FROM held ORDER BY version"}
-	selectAllPast = &sqlite.Statement{Head: "SELECT held, coalesce(version, number), tag, since FROM past " +
+	selectAllHeld = &db.Statement{Head: "SELECT number, version, state, hash FROM held ORDER BY version"}
+	selectAllPast = &db.Statement{Head: "SELECT held, coalesce(version, number), tag, since FROM past " +
 		"WHERE tag IS NOT NULL OR version IS NOT 0 ORDER BY 2"}
-	selectClocked = &sqlite.Statement{Head: "SELECT max(1 - old) FROM clock WHERE shape = ? AND parent = ? AND clock = ? " +
+	selectClocked = &db.Statement{Head: "SELECT max(1 - old) FROM clock WHERE shape = ? AND parent = ? AND clock = ? " +
 		"AND record = ? AND old IN (0, 1)"}
-	selectAllClock = &sqlite.Statement{Head: `SELECT c.record, c.clock, c.parent, h.version, h.state, coalesce(p.id, '')
+	selectAllClock = &db.Statement{Head: `SELECT c.record, c.clock, c.parent, h.version, h.state, coalesce(p.id, '')
 		FROM clock c JOIN shape s ON s.number = c.shape
 		LEFT JOIN held h ON h.number = c.record * 64 + s.slot LEFT JOIN parent p ON p.number = c.parent WHERE c.old = 0`}
 )
@@ -193,7 +193,7 @@ func (v *verifying) checkHeld() error {
 	})
 }
 
-var selectAllNames = &sqlite.Statement{Head: `SELECT n.record, n.id, k.prefix, (SELECT version FROM held
+var selectAllNames = &db.Statement{Head: `SELECT n.record, n.id, k.prefix, (SELECT version FROM held
 	WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 LIMIT 1)
 	FROM names n JOIN kind k ON k.number = n.kind ORDER BY n.record`}
 
@@ -206,7 +206,7 @@ func (v *verifying) checkNames() error {
 			v.addProblem("record %d has two names", last)
 		}
 		last = r[0].(int64)
-		id, err := sqlite.DecodeID(r[2].(string), r[1].([]byte))
+		id, err := db.DecodeID(r[2].(string), r[1].([]byte))
 		if err != nil || r[3] == nil {
 			v.addProblem("record %d: no version, or a broken id (%v)", r[0], err)
 		} else if e, err := blocks.ReadEntry(r[3].(int64)); err != nil {
@@ -221,7 +221,7 @@ func (v *verifying) checkNames() error {
 	})
 }
 
-var selectAllPages = &sqlite.Statement{Head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.size, p.body, p.kind,
+var selectAllPages = &db.Statement{Head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.size, p.body, p.kind,
 	k.name, k.prefix, k.generation, h.name, h.slot, p.number, p.read, p.key, s.name
 	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape LEFT
 	JOIN source s ON s.number = p.source ORDER BY p.number`}

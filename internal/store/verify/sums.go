@@ -7,11 +7,11 @@ import (
 	"hash/maphash"
 
 	"understudy/internal/query"
+	"understudy/internal/store/db"
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/index"
 	"understudy/internal/store/order"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 	"understudy/internal/store/words"
 )
 
@@ -60,7 +60,7 @@ func (s *indexSums) prepareRecheck() bool {
 func (s *indexSums) isWatched(spot int64) bool { return s.only != nil && s.only[s.part(spot)] }
 
 var (
-	selectAllPlaced = &sqlite.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 " +
+	selectAllPlaced = &db.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 " +
 		"AND place IS NOT NULL ORDER BY version"}
 )
 
@@ -90,7 +90,7 @@ func (v *verifying) checkWords() error {
 func (v *verifying) sumWords(sums *indexSums) error {
 	err := fts5.VisitWords(v.c, func(w fts5.Word) error {
 		sums.add(w.Posting, -maphash.Comparable(sums.seed, w))
-		return sqlite.CheckContext(v.ctx)
+		return db.CheckContext(v.ctx)
 	})
 	if err != nil {
 		return err
@@ -117,12 +117,12 @@ func (v *verifying) sumWords(sums *indexSums) error {
 		}
 		if sums.only != nil {
 			if !sums.isWatched(e.Is) {
-				return sqlite.CheckContext(v.ctx)
+				return db.CheckContext(v.ctx)
 			}
 			sums.names[e.Is] = e.New.ID
 		}
 		f, _ := query.FactsOf(e.New.Parent, e.New.Body, nil)
 		x.VisitWords(e.Kind.Words, &f, e.Is, func(w fts5.Word) { sums.add(w.Posting, maphash.Comparable(sums.seed, w)) })
-		return sqlite.CheckContext(v.ctx)
+		return db.CheckContext(v.ctx)
 	})
 }

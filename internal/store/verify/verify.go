@@ -7,14 +7,13 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"strings"
 
 	"understudy/internal/store/catalog"
+	"understudy/internal/store/db"
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/index"
 	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
-	"understudy/internal/store/sqlite"
 )
 
 // Report is the result of a verification.
@@ -33,7 +32,7 @@ const MaxProblems = 100
 
 // Verifier checks a file and searches for texts in it. It is safe for concurrent use.
 type Verifier struct {
-	pool    *sqlite.Pool
+	pool    *db.Pool
 	catalog *catalog.Catalog
 	records *records.Opener
 	pages   *pages.Loader
@@ -43,14 +42,14 @@ type Verifier struct {
 }
 
 // New returns a verifier for a file.
-func New(pool *sqlite.Pool, catalog *catalog.Catalog, records *records.Opener, pages *pages.Loader, index *index.Index) *Verifier {
+func New(pool *db.Pool, catalog *catalog.Catalog, records *records.Opener, pages *pages.Loader, index *index.Index) *Verifier {
 	return &Verifier{pool: pool, catalog: catalog, records: records, pages: pages, index: index}
 }
 
 // verifying is one run of Verify.
 type verifying struct {
 	db      *Verifier
-	c       *sqlite.Conn
+	c       db.Conn
 	ctx     context.Context
 	report  *Report
 	built   index.Progress
@@ -76,22 +75,22 @@ func (v *verifying) isDone() bool {
 // versions, counts and change numbers with each other. It reads a snapshot of the whole store, about 50 MB of bodies
 // per second. Meanwhile the log cannot be emptied. An error means that the check could not be completed. The report
 // says what is wrong with the store.
-func (db *Verifier) Verify(ctx context.Context) (Report, error) {
+func (d *Verifier) Verify(ctx context.Context) (Report, error) {
 	var report Report
-	leave, err := db.pool.Begin()
+	leave, err := d.pool.Begin()
 	if err != nil {
 		return report, err
 	}
 	defer leave()
-	err = db.pool.Read(ctx, func(c *sqlite.Conn) error {
-		v := &verifying{db: db, c: c, ctx: ctx, report: &report}
+	err = d.pool.Read(ctx, func(c db.Conn) error {
+		v := &verifying{db: d, c: c, ctx: ctx, report: &report}
 		for _, step := range []func() error{v.checkFile, v.readIndexes, v.checkBlocks, v.checkHeld, v.checkPast,
 			v.checkClocks, v.checkNames, v.checkPlaces, v.checkTerms, v.checkPages, v.checkCounts, v.checkChanges, v.checkWords} {
 			if v.isDone() {
 				break
 			}
 			if err := step(); err != nil && !errors.Is(err, errStop) {
-				if _, code := sqlite.ReasonOf(err); code != sqlite.CodeCorrupt {
+				if db.ClassOf(err) != db.Damaged {
 					return err
 				}
 				v.addProblem("%v", err)
@@ -99,12 +98,12 @@ func (db *Verifier) Verify(ctx context.Context) (Report, error) {
 		}
 		return ctx.Err()
 	})
-	if _, code := sqlite.ReasonOf(err); code == sqlite.CodeCorrupt {
+	if db.ClassOf(err) == db.Damaged {
 		// In a damaged file even ending the transaction may fail.
 		(&verifying{report: &report}).addProblem("%v", err)
 		err = nil
 	}
-	return report, sqlite.WrapError(false, err, "verify %s", db.pool.Path)
+	return report, db.WrapError(false, err, "verify %s", d.pool.Engine.Name())
 }
 
 // readIndexes reads up to which record the indexes are filled in this snapshot, because they may be filled meanwhile.
@@ -116,29 +115,18 @@ func (v *verifying) readIndexes() (err error) {
 	return err
 }
 
-// checkFile runs SQLite's own checks.
+// checkFile runs the engine's own checks.
 func (v *verifying) checkFile() error {
-	var errs []error
-	errs = append(errs, fts5.Reload(v.c))
-	errs = append(errs, v.c.QueryOnce("PRAGMA integrity_check(20)", func(r []driver.Value) error {
-		text, _ := r[0].(string)
-		for line := range strings.Lines(text) {
-			if line = strings.TrimSpace(line); line != "ok" {
-				v.addProblem("SQLite: %s", line)
-			}
-		}
-		return nil
-	}))
-	return errors.Join(errs...)
+	return errors.Join(fts5.Reload(v.c), v.db.pool.Engine.CheckFile(v.c, func(problem string) { v.addProblem("%s", problem) }))
 }
 
 var (
-	selectCounts = &sqlite.Statement{Head: `SELECT k.name, k.records, coalesce(p.count, 0), k.changes,
+	selectCounts = &db.Statement{Head: `SELECT k.name, k.records, coalesce(p.count, 0), k.changes,
 		(SELECT coalesce(sum(count), 0) FROM change WHERE kind = k.number)
 		FROM kind k LEFT JOIN (SELECT kind, count(*) AS count FROM names n WHERE EXISTS
 		(SELECT 1 FROM held WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 AND state & 4 = 0) GROUP BY kind) p
 		ON p.kind = k.number`}
-	selectRuns = &sqlite.Statement{Head: "SELECT c.n, c.count, s.name, s.change FROM change c " +
+	selectRuns = &db.Statement{Head: "SELECT c.n, c.count, s.name, s.change FROM change c " +
 		"JOIN source s ON s.number = c.source ORDER BY c.source, c.n"}
 )
 

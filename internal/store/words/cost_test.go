@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"understudy/internal/query"
+	"understudy/internal/store/db"
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/fts5/fts5test"
 	"understudy/internal/store/inverted"
-	"understudy/internal/store/sqlite"
 	"understudy/kit/tokenizer"
 )
 
@@ -53,7 +53,7 @@ func BenchmarkIndexes(b *testing.B) {
 }
 
 // writeMessages writes the messages to an index and reports what one costs.
-func writeMessages(b *testing.B, c *sqlite.Conn, name string) {
+func writeMessages(b *testing.B, c db.Conn, name string) {
 	kind, cutter, rng, seed := some(2, "messages"), &Cutter{}, rand.New(rand.NewPCG(1, 2)), maphash.MakeSeed()
 	zipf := rand.NewZipf(rng, 1.2, 4, 20_000)
 	empty, used := fileBytes(b, c), time.Duration(0)
@@ -63,8 +63,8 @@ func writeMessages(b *testing.B, c *sqlite.Conn, name string) {
 			edits = append(edits, Edit{Kind: kind, Is: int64(from+i) << 14, New: message(rng, zipf)})
 		}
 		before := cpuTime()
-		_, err := c.RunTransaction(b.Context(), sqlite.BeginWrite, func() error {
-			writes := cutter.Writes(edits)
+		_, err := c.RunTransaction(b.Context(), func() error {
+			writes, _ := cutter.Writes(edits)
 			if name == "fts5" {
 				return fts5.Update(c, fts5.NewPending(writes))
 			}
@@ -121,7 +121,8 @@ func findPhrase(b *testing.B) {
 	for i := range records {
 		edits = append(edits, Edit{Kind: kind, Is: int64(i) << 14, New: message(rng, zipf)})
 	}
-	if err := fts5.Update(c, fts5.NewPending(cutter.Writes(edits))); err != nil {
+	writes, _ := cutter.Writes(edits)
+	if err := fts5.Update(c, fts5.NewPending(writes)); err != nil {
 		b.Fatal(err)
 	}
 	plan := &Plan{pattern: tokenizer.Phrase(false, "code your")}
@@ -172,10 +173,10 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-func fileBytes(b *testing.B, c *sqlite.Conn) (size int64) {
+func fileBytes(b *testing.B, c db.Conn) (size int64) {
 	err := c.QueryOnce("SELECT (p.page_count - f.freelist_count) * s.page_size "+
 		"FROM pragma_page_count p, pragma_freelist_count f, pragma_page_size s",
-		func(r []driver.Value) error {
+		nil, func(r []driver.Value) error {
 			size = r[0].(int64)
 			return nil
 		})

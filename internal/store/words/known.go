@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"understudy/internal/store/db"
 	"understudy/internal/store/fts5"
-	"understudy/internal/store/sqlite"
 	"understudy/kit/tokenizer"
 )
 
@@ -38,20 +38,21 @@ type known struct {
 // anyWord replaces the hashes of a field that has more than maxKnown words. Such a field may have any word.
 var anyWord = &[]uint64{}
 
-// add adds a word to the set, unless the set already is anyWord.
-func (n *known) add(word string) {
+// add adds a word to the set, unless the set already is anyWord, and reports whether it was new.
+func (n *known) add(word string) (more bool) {
 	if n.hashes.Load() != anyWord {
-		n.addHash(hashOf(word))
-		n.addHash(hashOfStart(word))
+		more = n.addHash(hashOf(word))
+		more = n.addHash(hashOfStart(word)) || more
 	}
+	return more
 }
 
-// addHash adds a hash, or sets anyWord if there are too many.
-func (n *known) addHash(h uint64) {
+// addHash adds a hash, or sets anyWord if there are too many. It reports whether the hash was new.
+func (n *known) addHash(h uint64) bool {
 	for {
 		old := n.hashes.Load()
 		if old == anyWord || old != nil && slices.Contains(*old, h) {
-			return
+			return false
 		}
 		more := anyWord
 		switch {
@@ -62,7 +63,7 @@ func (n *known) addHash(h uint64) {
 			more = &all
 		}
 		if n.hashes.CompareAndSwap(old, more) {
-			return
+			return true
 		}
 	}
 }
@@ -73,8 +74,9 @@ func (n *known) canHave(hashes []uint64) bool {
 	return all == anyWord || all != nil && !slices.ContainsFunc(hashes, func(h uint64) bool { return !slices.Contains(*all, h) })
 }
 
-// add adds the words of a row to the known words of their fields, if the row is of this kind.
-func (k *Kind) add(row *fts5.Row) {
+// add adds the words of a row to the known words of their fields, if the row is of this kind, and reports whether some
+// were new.
+func (k *Kind) add(row *fts5.Row) (more bool) {
 	tag := wordTag(k.Number, 0)[:kindTag]
 	for _, text := range row {
 		for word := range strings.SplitSeq(text, " ") {
@@ -83,10 +85,11 @@ func (k *Kind) add(row *fts5.Row) {
 			}
 			number := strings.IndexByte(digits, word[kindTag])*len(digits) + strings.IndexByte(digits, word[kindTag+1])
 			if number >= 0 && number < len(k.known) {
-				k.known[number].add(word[tagSize:])
+				more = k.known[number].add(word[tagSize:]) || more
 			}
 		}
 	}
+	return more
 }
 
 // Load adds the words of the pending rows when a file is opened. If they could not be read, every field may have any
@@ -111,9 +114,16 @@ func (k *Kind) StartEmpty() {
 	}
 }
 
+// ResetRead makes the next search read from the index which words the fields have. What is known stays known.
+func (k *Kind) ResetRead() {
+	for i := range k.known {
+		k.known[i].indexRead.Store(false)
+	}
+}
+
 // Learn reads from the index which words the fields may have, so that no search has to read them. If that fails, the
 // first search of a field tries again and returns the error.
-func (k *Kind) Learn(c *sqlite.Conn) error {
+func (k *Kind) Learn(c db.Conn) error {
 	for number := range k.known {
 		if err := k.learn(c, number); err != nil {
 			return err
@@ -123,7 +133,7 @@ func (k *Kind) Learn(c *sqlite.Conn) error {
 }
 
 // learn reads the words of a field in the index, once.
-func (k *Kind) learn(c *sqlite.Conn, number int) error {
+func (k *Kind) learn(c db.Conn, number int) error {
 	n := &k.known[number]
 	if n.indexRead.Load() {
 		return nil
@@ -145,7 +155,7 @@ func (k *Kind) learn(c *sqlite.Conn, number int) error {
 
 // findFields returns the numbers of those fields in in that may have the words of a pattern. If in is nil, it considers
 // all fields.
-func (k *Kind) findFields(c *sqlite.Conn, p tokenizer.Pattern, in map[string][]string) (numbers []int, err error) {
+func (k *Kind) findFields(c db.Conn, p tokenizer.Pattern, in map[string][]string) (numbers []int, err error) {
 	if in == nil {
 		for number := range k.known {
 			numbers = append(numbers, number)

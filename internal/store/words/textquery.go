@@ -8,8 +8,8 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store/db"
 	"understudy/internal/store/fts5"
-	"understudy/internal/store/sqlite"
 	"understudy/kit/tokenizer"
 )
 
@@ -103,7 +103,7 @@ func (p *planning) planPart(t *query.Text, not bool, depth int) *Plan {
 }
 
 // bind returns the query of the index for some kinds. It leaves out fields that cannot have the words.
-func (p *Plan) bind(c *sqlite.Conn, kinds []*Kind) (q fts5.Query, err error) {
+func (p *Plan) bind(c db.Conn, kinds []*Kind) (q fts5.Query, err error) {
 	q = fts5.Query{Op: p.op, Prefix: p.pattern.IsPrefix()}
 	for _, of := range p.parts {
 		part, err := of.bind(c, kinds)

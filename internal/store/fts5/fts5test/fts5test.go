@@ -26,11 +26,11 @@ func Open(t testing.TB) *sqlite.Conn {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	for _, pragma := range []string{"journal_mode = MEMORY", "synchronous = OFF"} {
-		if err := c.QueryOnce("PRAGMA "+pragma, func([]driver.Value) error { return nil }); err != nil {
+		if err := c.QueryOnce("PRAGMA "+pragma, nil, func([]driver.Value) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	text, err := os.ReadFile("../migrations/00001_start.sql") // from a package beside it
+	text, err := os.ReadFile("../migrations/sqlite/00001_start.sql") // from a package beside it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // This file stores ids as bytes: an id in a provider's usual form as 17 bytes or a few more, any other id as its text.
 
-package sqlite
+package db
 
 import (
 	"fmt"

@@ -1,0 +1,154 @@
+// This file tells a process that another process has changed what it remembers of the database.
+//
+// Most of what a transaction needs it reads from rows. The rest is in memory and lies in topics. A transaction
+// that changes a topic raises its number in table counter (MarkChanged). Each transaction compares the numbers with
+// those it knows, if other connections may have committed, and reads again what is older (SetLoader). A writing
+// transaction compares them after it holds the lock, so nobody can write between its comparison and its commit.
+
+package db
+
+import (
+	"context"
+	"database/sql/driver"
+	"sync/atomic"
+)
+
+// Topic is a part of what a process remembers of the database.
+type Topic uint8
+
+// The topics.
+const (
+	Catalog     Topic = iota // the numbers of sources, kinds and shapes
+	Annotations              // the notes and marks of people
+	Indexes                  // how far the indexes are filled, and which words and times they may have
+	Moves                    // records were moved in lists to make room
+	Silent                   // records appeared or disappeared without a change
+	Erasures                 // records that must not be stored again
+	topics
+)
+
+var (
+	selectGenerations = &Statement{Head: "SELECT catalog, annotations, indexes, moves, silent, erasures FROM counter"}
+	increment         = [topics]*Statement{
+		{Head: "UPDATE counter SET catalog = catalog + 1"}, {Head: "UPDATE counter SET annotations = annotations + 1"},
+		{Head: "UPDATE counter SET indexes = indexes + 1"}, {Head: "UPDATE counter SET moves = moves + 1"},
+		{Head: "UPDATE counter SET silent = silent + 1"}, {Head: "UPDATE counter SET erasures = erasures + 1"},
+	}
+)
+
+// generations are the numbers of all topics.
+type generations [topics]int64
+
+func readGenerations(c Conn) (g generations, err error) {
+	_, err = c.QueryRow(selectGenerations, nil, func(r []driver.Value) {
+		for i := range g {
+			g[i] = r[i].(int64)
+		}
+	})
+	return g, err
+}
+
+// memory is how new the memory of this process is.
+type memory struct {
+	load [topics]func(ctx context.Context, c Conn) error
+	seen atomic.Pointer[generations] // what memory has
+	// changed are the topics that the open writing transaction changes. The goroutine with the writing connection
+	// owns it.
+	changed [topics]bool
+}
+
+// SetLoader makes load read a topic again after another process has changed it. load runs in a reading
+// transaction of the writing connection. Call SetLoader before Start.
+func (p *Pool) SetLoader(t Topic, load func(ctx context.Context, c Conn) error) {
+	p.memory.load[t] = load
+}
+
+// MarkChanged says that the open writing transaction changes a topic. The caller changes the memory of this process
+// itself, before the write ends.
+func (p *Pool) MarkChanged(t Topic) { p.memory.changed[t] = true }
+
+// addHooks makes the transactions of a connection compare the generations.
+func (p *Pool) addHooks(c Conn, writing bool) {
+	if !writing {
+		c.SetHooks(Hooks{Begin: p.refreshReader})
+		return
+	}
+	c.SetHooks(Hooks{Begin: p.refreshWriter, Commit: p.writeChanged, End: func(committed bool) {
+		if m := &p.memory; m.changed != [topics]bool{} {
+			if committed {
+				seen := *m.seen.Load()
+				for t, changed := range m.changed {
+					if changed {
+						seen[t]++
+					}
+				}
+				m.seen.Store(&seen)
+			}
+			m.changed = [topics]bool{}
+		}
+	}})
+}
+
+// writeChanged raises the numbers of the topics that the writing transaction has changed.
+func (p *Pool) writeChanged(c Conn) error {
+	for t, changed := range p.memory.changed {
+		if changed {
+			if err := c.Execute(increment[t], 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Refresh reads again what another process has changed of what this process remembers.
+func (p *Pool) Refresh(ctx context.Context) error {
+	return p.Read(ctx, func(Conn) error { return nil })
+}
+
+// refreshWriter loads the topics that another process has changed. It runs in a transaction of the writing
+// connection.
+func (p *Pool) refreshWriter(ctx context.Context, c Conn) error {
+	g, err := readGenerations(c)
+	if err != nil {
+		return err
+	}
+	for t, n := range g {
+		if n == p.memory.seen.Load()[t] {
+			continue
+		}
+		if load := p.memory.load[t]; load != nil {
+			if err := load(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
+	p.memory.seen.Store(&g)
+	return nil
+}
+
+// refreshReader does the same before a reading transaction. It takes the writer's turn, because only one
+// goroutine at a time may change what is remembered.
+func (p *Pool) refreshReader(ctx context.Context, c Conn) error {
+	g, err := readGenerations(c)
+	if err != nil || !p.isBehind(&g) {
+		return err
+	}
+	return p.Write(ctx, func(w Conn) (bool, error) {
+		if !p.isBehind(&g) {
+			return false, nil // another goroutine has loaded it meanwhile
+		}
+		return w.RunReading(ctx, func() error { return p.refreshWriter(ctx, w) })
+	})
+}
+
+// isBehind reports whether memory is older than a snapshot of the database.
+func (p *Pool) isBehind(g *generations) bool {
+	seen := p.memory.seen.Load()
+	for t, n := range g {
+		if n > seen[t] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,232 @@
+// This file is the pool of connections: one that writes, a few that read. Every transaction begins here.
+// Writers take turns, readers run beside them.
+
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"understudy"
+)
+
+// Pool manages the connections to one database.
+type Pool struct {
+	Engine     Engine
+	afterWrite func() // called after each write, while the writing connection is in use
+
+	writer  chan Conn // holds the writing connection; a nil connection means: dial again
+	readers chan Conn // holds the reading connections
+
+	mu     sync.Mutex
+	closed bool
+	active sync.WaitGroup // counts the running calls
+
+	memory  memory
+	reads   [parts]atomic.Int64
+	damaged atomic.Bool // part of the database could not be read
+}
+
+// NewPool returns a pool without connections. afterWrite is called after each write, before the next one begins.
+func NewPool(engine Engine, readers int, afterWrite func()) *Pool {
+	return &Pool{Engine: engine, afterWrite: afterWrite, writer: make(chan Conn, 1), readers: make(chan Conn, readers)}
+}
+
+// Start loads what the process remembers, puts the writing connection into the pool and opens the reading
+// connections. The database is prepared already. After an error only Close may be called.
+func (p *Pool) Start(ctx context.Context, writer Conn, load func() error) error {
+	seen, err := readGenerations(writer)
+	if err != nil {
+		_ = writer.Close()
+		return err
+	}
+	p.memory.seen.Store(&seen)
+	p.addHooks(writer, true)
+	p.writer <- writer
+	if err := load(); err != nil {
+		return err
+	}
+	for range cap(p.readers) {
+		r, err := p.Engine.Dial(ctx, false)
+		if err != nil {
+			return err
+		}
+		p.addHooks(r, false)
+		p.readers <- r
+	}
+	return nil
+}
+
+// Begin registers a call. The caller must call leave when the call ends. After RefuseCalls it returns
+// ErrClosed.
+func (p *Pool) Begin() (leave func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, fmt.Errorf("store: %w", understudy.ErrClosed)
+	}
+	p.active.Add(1)
+	return p.active.Done, nil
+}
+
+// take returns the connection of a channel, or dials a new one in its place. The caller returns it to the
+// channel.
+func (p *Pool) take(ctx context.Context, from chan Conn) (c Conn, err error) {
+	select {
+	case c = <-from:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if c == nil {
+		if c, err = p.Engine.Dial(ctx, from == p.writer); err != nil {
+			from <- nil
+			return nil, err
+		}
+		p.addHooks(c, from == p.writer)
+	}
+	return c, nil
+}
+
+// giveBack returns a connection to its channel. It closes a broken connection.
+func giveBack(to chan Conn, c Conn, broken bool) {
+	if broken {
+		_ = c.Close()
+		c = nil
+	}
+	to <- c
+}
+
+// Change runs work in a writing transaction.
+func (p *Pool) Change(ctx context.Context, work func(c Conn) error) error {
+	return p.Write(ctx, func(c Conn) (bool, error) {
+		return c.RunTransaction(ctx, func() error { return work(c) })
+	})
+}
+
+// ChangeDurably runs work like Change, for promises to others. The commit is on the disk when it returns and survives a
+// crash of the machine.
+func (p *Pool) ChangeDurably(ctx context.Context, work func(c Conn) error) error {
+	return p.Write(ctx, func(c Conn) (bool, error) {
+		return c.RunDurably(func() (bool, error) {
+			return c.RunTransaction(ctx, func() error { return work(c) })
+		})
+	})
+}
+
+// ReleaseChange runs work like Change, for work that ends or deletes something. It may use the reserve.
+func (p *Pool) ReleaseChange(ctx context.Context, work func(c Conn) error) error {
+	return p.Release(ctx, func(c Conn) (bool, error) {
+		return c.RunTransaction(ctx, func() error { return work(c) })
+	})
+}
+
+// ReleaseDurably runs work like ChangeDurably, for work that ends or deletes something. It may use the reserve.
+func (p *Pool) ReleaseDurably(ctx context.Context, work func(c Conn) error) error {
+	return p.Release(ctx, func(c Conn) (bool, error) {
+		return c.RunDurably(func() (bool, error) {
+			return c.RunTransaction(ctx, func() error { return work(c) })
+		})
+	})
+}
+
+// Release runs work that deletes, as Write does. Such work may use the reserve.
+func (p *Pool) Release(ctx context.Context, work func(c Conn) (broken bool, err error)) error {
+	return p.Write(ctx, func(c Conn) (broken bool, err error) {
+		if p.Engine.Limit() == 0 {
+			return work(c)
+		}
+		if err := p.Engine.OpenReserve(c, true); err != nil {
+			return false, err
+		}
+		broken, err = work(c)
+		return p.Engine.OpenReserve(c, false) != nil || broken, err
+	})
+}
+
+// Write waits for its turn and runs work with the writing connection.
+func (p *Pool) Write(ctx context.Context, work func(c Conn) (broken bool, err error)) error {
+	c, err := p.take(ctx, p.writer)
+	if err != nil {
+		return err
+	}
+	broken := true
+	err = Guard(func() (err error) { broken, err = work(c); return err })
+	p.afterWrite()
+	p.noteDamage(err)
+	err, unusable := p.Engine.EndWrite(c, err)
+	giveBack(p.writer, c, broken || unusable)
+	return err
+}
+
+// Read runs work with a reading connection inside one read transaction. So work sees one consistent snapshot.
+func (p *Pool) Read(ctx context.Context, work func(c Conn) error) error {
+	return p.UseReader(ctx, func(c Conn) (bool, error) {
+		broken, err := c.RunReading(ctx, func() error { return work(c) })
+		p.noteDamage(err)
+		for part, n := range c.TakeReads() {
+			p.reads[part].Add(n)
+		}
+		return broken, err
+	})
+}
+
+// UseReader runs work with a reading connection, without a transaction.
+func (p *Pool) UseReader(ctx context.Context, work func(c Conn) (broken bool, err error)) error {
+	c, err := p.take(ctx, p.readers)
+	if err != nil {
+		return err
+	}
+	broken, err := work(c)
+	giveBack(p.readers, c, broken)
+	return err
+}
+
+// noteDamage remembers that part of the database could not be read, if err says so.
+func (p *Pool) noteDamage(err error) {
+	if ClassOf(err) == Damaged {
+		p.damaged.Store(true)
+	}
+}
+
+// IsDamaged reports whether part of the database could not be read since the pool was started.
+func (p *Pool) IsDamaged() bool { return p.damaged.Load() }
+
+// Reads returns how many rows Read has read, by part.
+func (p *Pool) Reads() (all Reads) {
+	for part := range p.reads {
+		all[part] = p.reads[part].Load()
+	}
+	return all
+}
+
+// RefuseCalls makes later calls fail with ErrClosed. It reports whether it was called before.
+func (p *Pool) RefuseCalls() (again bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	again = p.closed
+	p.closed = true
+	return again
+}
+
+// WaitForCalls returns when all calls have ended that began before RefuseCalls.
+func (p *Pool) WaitForCalls() { p.active.Wait() }
+
+// Close closes the connections and the engine. No call may be running.
+func (p *Pool) Close() (err error) {
+	for range len(p.readers) {
+		if c := <-p.readers; c != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}
+	select {
+	case c := <-p.writer:
+		if c != nil {
+			err = errors.Join(err, c.Close())
+		}
+	default:
+	}
+	return errors.Join(err, p.Engine.Close())
+}
