@@ -26,7 +26,7 @@ type fetchOptions struct {
 	flow           uint64    // the Flow of the reader's request; readers of one flow share a limit
 	deadline       time.Time // when the reader stops waiting; zero if not known
 
-	// These options are set by Fill.
+	// Only Mirror.Fill sets the options that follow.
 	isFill, nonFinal, recordsOnly bool
 	withoutNeighbors              bool
 	reservation                   *reservation

@@ -171,7 +171,7 @@ func newReservation(ctx context.Context, tell func(context.Context, int64) error
 	return w
 }
 
-// reserve asks the fill whether it has memory for a body of that many bytes. It returns early if the fetch or the fill ends.
+// reserve waits until the fill has memory for a body of that many bytes. It returns early if the fetch or the fill ends.
 func (w *reservation) reserve(ctx context.Context, bytes int64) error {
 	w.busy <- struct{}{}
 	defer func() { <-w.busy }()

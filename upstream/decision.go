@@ -133,7 +133,7 @@ func (r *resources) learn(place string, a throttle.Allowance) string {
 		r.main = a.LimitName
 	}
 	if _, known := r.places[place]; !known && len(r.places) >= maxPlaces {
-		for other := range r.places { // delete any place, because the next answer names its limit again
+		for other := range r.places { // delete an arbitrary place; the next answer from there names its limit again
 			delete(r.places, other)
 			break
 		}

@@ -49,7 +49,7 @@ type async[E any] struct {
 
 	lanes []lane[E] // the queues: one for each worker, or a single queue for all workers if events have no order
 
-	queuesMu   sync.Mutex // held when sending to the queues and when closing them
+	queuesMu   sync.Mutex // locked while an event is sent to a queue, and while the queues are closed
 	closed     bool
 	quit       chan struct{} // closed together with the queues, so that senders stop waiting for space
 	dropQueued atomic.Bool   // whether workers drop the events that are still in the queues

@@ -255,7 +255,7 @@ func (c *Cache) enter(key understudy.Key) (written int) {
 	return u.written
 }
 
-// exit must be called when the request that enter has counted is answered.
+// exit ends what enter began. Call it once for each call of enter, when the request has been answered.
 func (c *Cache) exit(key understudy.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

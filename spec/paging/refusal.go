@@ -17,7 +17,7 @@ var (
 	errorNames = []string{"error", "errors", "err", "errormessage", "errorcode", "errmsg", "errcode", "errordescription", "fault",
 		"exception", "message", "messages", "msg", "detail", "details", "code", "reason", "title", "warning", "warnings", "status",
 		"statuscode"}
-	// okTexts are the values of such members if there is no error.
+	// okTexts are the values that a member for errors has in an answer without an error.
 	okTexts = []string{"", "null", "false", "0", "200", "ok", "success", "none", "[]", "{}"}
 	// strictErrorNames are the errorNames that are never used for anything but an error.
 	strictErrorNames = []string{"error", "errors", "err", "errormessage", "errorcode", "errmsg", "errcode", "errordescription", "fault",

@@ -65,7 +65,7 @@ type answerSample struct {
 	used  float64 // the number of requests that were running when the answer arrived
 }
 
-// baseline is about the answers with the current number of slots, outside trials.
+// baseline measures the answers that arrive while no trial runs. Trials of other numbers of slots are compared with it.
 type baseline struct {
 	measure measure
 	recent  float64 // the moving mean of the ratio of the last answers

@@ -68,7 +68,7 @@ func (t *trial) compareRecord(ctx context.Context, r *result, k *spec.Kind, l *s
 // as the number of an issue that has another id.
 func (t *trial) readAddress(in *spec.Instance, first *understudy.Page) string {
 	var said string
-	_ = json.Unmarshal(readMembers(first, 0)[in.Address], &said) // if the field is not a string, it is no address
+	_ = json.Unmarshal(readMembers(first, 0)[in.Address], &said) // a field that is not a string stays "", which is no address
 	own, err := t.spec.ResolveLink("try", said)
 	if err != nil || own.Instance != in {
 		return ""

@@ -89,7 +89,7 @@ func makeForm(q *page.Exchange, asked *listQuery) form {
 	return f
 }
 
-// lastRanges are the ranges of time that the form offers as links. since is in the form that page.ParseAgo parses.
+// lastRanges are the ranges of time that the form offers as links. since is in the form that page.ParseRelative parses.
 var lastRanges = []struct{ since, text string }{{"-1h", "Last hour"}, {"today", "Today"}, {"-7d", "7 days"}, {"-30d", "30 days"}}
 
 // makeRanges returns links that show only the records since each moment of lastRanges. It returns none if upstream

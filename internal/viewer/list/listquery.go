@@ -158,7 +158,7 @@ func readParam(q *page.Exchange, ask *listQuery, p understudy.Param) error {
 	return nil
 }
 
-// readAgo parses a relative moment such as "-7d" (see page.ParseAgo) and returns it as the value of a filter.
+// readAgo parses a relative moment such as "-7d" (see page.ParseRelative) and returns it as the value of a filter.
 func readAgo(q *page.Exchange, f *spec.Filter, text string) (at string, ok bool) {
 	t, ok := page.ParseRelative(text, q.Clock.Start, q.Clock.Zone)
 	if f.Type == spec.TypeDate {
