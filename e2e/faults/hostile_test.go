@@ -177,7 +177,7 @@ const (
 	leading  = "^(body|header|token.*|cursor.*)$" // upstream says what the next page is called
 	paged    = "^[^n].*|^number"                  // there is more than one page
 	byLink   = "^(body|header)$"
-	noEnd    = "no end|an end|page again|lead nowhere|no record to go on from"
+	noEnd    = "no end|page again|as endless|repeats it|lead nowhere|no record to go on from"
 	unending = "as endless; raise sync.pages"
 )
 
