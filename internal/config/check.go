@@ -32,6 +32,9 @@ func (c *Settings) check() error {
 	if err := c.checkSignIn(); err != nil {
 		bad("viewer.%w", err)
 	}
+	if scheme, _, ok := strings.Cut(c.Store.DSN, "://"); ok {
+		bad("store.dsn: %s databases are not supported; give the path of an SQLite file", scheme) // the rest may have a password
+	}
 	if err := c.checkRole(c.Viewer.Role); err != nil {
 		bad("viewer.role: %w", err)
 	}

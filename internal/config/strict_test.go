@@ -53,6 +53,8 @@ func TestSettingsSayWhereTheyAreWrong(t *testing.T) {
 			`source: "wep" is not configured; did you mean "web"?`},
 		"role": {"sources: {a: {spec: s}}\ncredentials: [{name: a, source: a, secret: \"file:x\", role: al}]\n",
 			`role: "al" is not a role; did you mean "all"?`},
+		"unknown dsn": {"store: {dsn: 'postgres://u:p@db/x'}\n",
+			`store.dsn: postgres databases are not supported; give the path of an SQLite file`},
 		"builtin role": {"roles: {all: {}}\n", `that role is built in`},
 		"allow": {"sources: {a: {spec: s}}\ncredentials: [{name: a, source: a, secret: \"file:x\", role: all, allow: [\"/x\"]}]\n",
 			`write a method and a path`},
