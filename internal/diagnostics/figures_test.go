@@ -232,7 +232,7 @@ func TestFiguresAreAnswered(t *testing.T) {
 		t.Errorf("%d figures are not the registry", len(got.Figures))
 	}
 	for _, part := range []string{`{"figures":[{"name":"requests","kind":"counter","unit":"answers","help":"reads the mirror`,
-		`{"name":"sources.SOURCE.kinds.KIND.records","kind":"gauge","unit":"records","help":"records held"}`} {
+		`{"name":"sources.SOURCE.kinds.KIND.records","kind":"gauge","unit":"records","help":"stored records"}`} {
 		if !strings.Contains(w.Body.String(), part) {
 			t.Errorf("%q is not in %.300s", part, w.Body)
 		}
