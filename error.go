@@ -124,8 +124,9 @@ func OwnPathStatus(err error) int {
 // packageNames lists the package prefixes that PlainText removes from error texts.
 var packageNames = []string{
 	"access", "accesslog", "actions", "agents", "audit", "callers", "columns", "connect", "credentials", "dispatch", "feed", "folder",
-	"follow", "forecast", "httprange", "jobs", "jsonhttp", "jsonspan", "limiter", "manual", "mirror", "profile", "proxy", "query", "search",
-	"seen", "semaphore", "signin", "spec", "store", "upstream", "viewer", "wal", "walk", "watch", "webhook", "xmldoc",
+	"follow", "forecast", "httprange", "jobs", "jsonhttp", "jsonspan", "limiter", "manual", "migrations", "mirror", "profile",
+	"proxy", "query", "search", "seen", "semaphore", "signin", "spec", "store", "upstream", "viewer", "wal", "walk", "watch",
+	"webhook", "xmldoc",
 }
 
 // PlainText returns an error's text for people, without leading package names and error kinds. Over HTTP the

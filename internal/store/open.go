@@ -173,14 +173,10 @@ func (d *DB) begin(ctx context.Context) error {
 
 // rememberTopics says how to read again what another process has changed.
 func (d *DB) rememberTopics() {
-	d.pool.SetLoader(db.Catalog, func(_ context.Context, c db.Conn) error {
-		if err := d.catalog.Load(c); err != nil {
-			return err
-		}
-		return d.Index.Reload(c)
-	})
+	d.pool.SetLoader(db.Catalog, func(_ context.Context, c db.Conn) error { return d.catalog.Load(c) })
 	d.pool.SetLoader(db.Annotations, func(_ context.Context, c db.Conn) error { return d.Annotations.Load(c) })
 	d.pool.SetLoader(db.Indexes, func(_ context.Context, c db.Conn) error { return d.Index.Reload(c) })
+	d.pool.SetLoader(db.Words, func(context.Context, db.Conn) error { d.Index.AllowAnyWord(); return nil })
 	d.pool.SetLoader(db.Moves, func(context.Context, db.Conn) error { d.counts.epoch.Add(2); return nil })
 	d.pool.SetLoader(db.Silent, func(context.Context, db.Conn) error { d.counts.silent.Add(2); return nil })
 	d.pool.SetLoader(db.Erasures, func(_ context.Context, c db.Conn) error { return d.counts.loadErased(c) })

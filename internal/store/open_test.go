@@ -203,8 +203,12 @@ func TestAFileOfTheFirstSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := storetest.SQL(t, path)
-	for _, s := range []string{"ALTER TABLE kv RENAME TO note", "DROP TABLE annotation", "DROP TABLE pending", "DROP INDEX page_whole",
-		"DELETE FROM goose_db_version WHERE version_id > 1"} {
+	undo := []string{"ALTER TABLE kv RENAME TO note", "DROP TABLE annotation", "DROP TABLE pending", "DROP INDEX page_whole",
+		"DELETE FROM goose_db_version WHERE version_id > 1"}
+	for _, topic := range []string{"catalog", "annotations", "indexes", "words", "moves", "silent", "erasures"} {
+		undo = append(undo, "ALTER TABLE counter DROP COLUMN "+topic)
+	}
+	for _, s := range undo {
 		if _, err := file.Exec(s); err != nil {
 			t.Fatal(err)
 		}

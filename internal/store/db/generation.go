@@ -20,7 +20,8 @@ type Topic uint8
 const (
 	Catalog     Topic = iota // the numbers of sources, kinds and shapes
 	Annotations              // the notes and marks of people
-	Indexes                  // how far the indexes are filled, and which words and times they may have
+	Indexes                  // how far the indexes are filled, and the ranges of times in them
+	Words                    // which words the index may have
 	Moves                    // records were moved in lists to make room
 	Silent                   // records appeared or disappeared without a change
 	Erasures                 // records that must not be stored again
@@ -28,11 +29,12 @@ const (
 )
 
 var (
-	selectGenerations = &Statement{Head: "SELECT catalog, annotations, indexes, moves, silent, erasures FROM counter"}
+	selectGenerations = &Statement{Head: "SELECT catalog, annotations, indexes, words, moves, silent, erasures FROM counter"}
 	increment         = [topics]*Statement{
 		{Head: "UPDATE counter SET catalog = catalog + 1"}, {Head: "UPDATE counter SET annotations = annotations + 1"},
-		{Head: "UPDATE counter SET indexes = indexes + 1"}, {Head: "UPDATE counter SET moves = moves + 1"},
-		{Head: "UPDATE counter SET silent = silent + 1"}, {Head: "UPDATE counter SET erasures = erasures + 1"},
+		{Head: "UPDATE counter SET indexes = indexes + 1"}, {Head: "UPDATE counter SET words = words + 1"},
+		{Head: "UPDATE counter SET moves = moves + 1"}, {Head: "UPDATE counter SET silent = silent + 1"},
+		{Head: "UPDATE counter SET erasures = erasures + 1"},
 	}
 )
 

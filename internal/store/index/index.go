@@ -89,22 +89,19 @@ func (x *Index) Load(ctx context.Context, c db.Conn) error {
 	return nil
 }
 
-// Reload reads again what another process may have changed: how far the indexes are filled, and which times and
-// words they may have.
+// Reload reads again what another process may have changed: how far the indexes are filled, and the ranges of times.
 func (x *Index) Reload(c db.Conn) error {
-	err := x.Ranges.Load(c)
-	if err == nil {
-		err = x.loadBuilt(c)
-	}
-	if err != nil {
+	if err := x.Ranges.Load(c); err != nil {
 		return err
 	}
-	pending, broken := ReadPending(c)
+	return x.loadBuilt(c)
+}
+
+// AllowAnyWord makes queries search every field, because another process writes words.
+func (x *Index) AllowAnyWord() {
 	for _, k := range x.catalog.Kinds() {
-		k.Words.ResetRead()
-		k.Words.Load(pending.Words, broken)
+		k.Words.AllowAny()
 	}
-	return nil
 }
 
 // Learn reads which words the fields of each kind may have. It runs after a file was opened, so that the first search

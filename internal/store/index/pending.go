@@ -77,10 +77,11 @@ func (x *Index) buildChanges(c db.Conn, edits []Edit) (changes, error) {
 
 // computeChanges returns the changes that edits make to each index. readFacts must have been called for the edits.
 func (x *Index) computeChanges(c db.Conn, inWords, inTerms []Edit) (a changes, err error) {
-	var newWords, newTimes bool
-	a.words, newWords = x.cutter.Writes(editsFor(inWords, wordsOf))
-	a.out, a.in, newTimes, err = terms.BuildEntries(c, &x.Ranges, editsFor(inTerms, termsOf))
-	if newWords || newTimes {
+	if a.words = x.cutter.Writes(editsFor(inWords, wordsOf)); len(a.words) > 0 {
+		x.pool.MarkChanged(db.Words)
+	}
+	var newTimes bool
+	if a.out, a.in, newTimes, err = terms.BuildEntries(c, &x.Ranges, editsFor(inTerms, termsOf)); newTimes {
 		x.pool.MarkChanged(db.Indexes)
 	}
 	return a, err

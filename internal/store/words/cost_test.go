@@ -64,7 +64,7 @@ func writeMessages(b *testing.B, c db.Conn, name string) {
 		}
 		before := cpuTime()
 		_, err := c.RunTransaction(b.Context(), func() error {
-			writes, _ := cutter.Writes(edits)
+			writes := cutter.Writes(edits)
 			if name == "fts5" {
 				return fts5.Update(c, fts5.NewPending(writes))
 			}
@@ -121,7 +121,7 @@ func findPhrase(b *testing.B) {
 	for i := range records {
 		edits = append(edits, Edit{Kind: kind, Is: int64(i) << 14, New: message(rng, zipf)})
 	}
-	writes, _ := cutter.Writes(edits)
+	writes := cutter.Writes(edits)
 	if err := fts5.Update(c, fts5.NewPending(writes)); err != nil {
 		b.Fatal(err)
 	}

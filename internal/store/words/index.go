@@ -30,9 +30,9 @@ func NewKind(number int64, name string, rule Rule) *Kind {
 type Edit = postings.Edit[*Kind]
 
 // Writes returns the writes that edits cause, for fts5.NewPending. It leaves out rows that do not change. From now on
-// queries search for the words of the new rows. more reports that some of these words were not known.
-func (x *Cutter) Writes(edits []Edit) (writes []fts5.Write, more bool) {
-	writes = make([]fts5.Write, 0, len(edits))
+// queries search for the words of the new rows.
+func (x *Cutter) Writes(edits []Edit) []fts5.Write {
+	writes := make([]fts5.Write, 0, len(edits))
 	for i := range edits {
 		e := &edits[i]
 		var old, new fts5.Row
@@ -51,12 +51,12 @@ func (x *Cutter) Writes(edits []Edit) (writes []fts5.Write, more bool) {
 			writes = append(writes, fts5.Write{Posting: e.Was, Delete: true, Row: old})
 		}
 		if !new.IsEmpty() {
-			more = e.Kind.add(&new) || more
+			e.Kind.add(&new)
 			writes = append(writes, fts5.Write{Posting: e.Is, Row: new})
 		}
 	}
 	fts5.Sort(writes)
-	return writes, more
+	return writes
 }
 
 // Find returns the postings that a plan finds in some kinds, as if the pending rows were written, in ascending order if

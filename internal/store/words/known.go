@@ -38,21 +38,20 @@ type known struct {
 // anyWord replaces the hashes of a field that has more than maxKnown words. Such a field may have any word.
 var anyWord = &[]uint64{}
 
-// add adds a word to the set, unless the set already is anyWord, and reports whether it was new.
-func (n *known) add(word string) (more bool) {
+// add adds a word to the set, unless the set already is anyWord.
+func (n *known) add(word string) {
 	if n.hashes.Load() != anyWord {
-		more = n.addHash(hashOf(word))
-		more = n.addHash(hashOfStart(word)) || more
+		n.addHash(hashOf(word))
+		n.addHash(hashOfStart(word))
 	}
-	return more
 }
 
-// addHash adds a hash, or sets anyWord if there are too many. It reports whether the hash was new.
-func (n *known) addHash(h uint64) bool {
+// addHash adds a hash, or sets anyWord if there are too many.
+func (n *known) addHash(h uint64) {
 	for {
 		old := n.hashes.Load()
 		if old == anyWord || old != nil && slices.Contains(*old, h) {
-			return false
+			return
 		}
 		more := anyWord
 		switch {
@@ -63,7 +62,7 @@ func (n *known) addHash(h uint64) bool {
 			more = &all
 		}
 		if n.hashes.CompareAndSwap(old, more) {
-			return true
+			return
 		}
 	}
 }
@@ -74,9 +73,8 @@ func (n *known) canHave(hashes []uint64) bool {
 	return all == anyWord || all != nil && !slices.ContainsFunc(hashes, func(h uint64) bool { return !slices.Contains(*all, h) })
 }
 
-// add adds the words of a row to the known words of their fields, if the row is of this kind, and reports whether some
-// were new.
-func (k *Kind) add(row *fts5.Row) (more bool) {
+// add adds the words of a row to the known words of their fields, if the row is of this kind.
+func (k *Kind) add(row *fts5.Row) {
 	tag := wordTag(k.Number, 0)[:kindTag]
 	for _, text := range row {
 		for word := range strings.SplitSeq(text, " ") {
@@ -85,20 +83,17 @@ func (k *Kind) add(row *fts5.Row) (more bool) {
 			}
 			number := strings.IndexByte(digits, word[kindTag])*len(digits) + strings.IndexByte(digits, word[kindTag+1])
 			if number >= 0 && number < len(k.known) {
-				more = k.known[number].add(word[tagSize:]) || more
+				k.known[number].add(word[tagSize:])
 			}
 		}
 	}
-	return more
 }
 
 // Load adds the words of the pending rows when a file is opened. If they could not be read, every field may have any
 // word, and the reader gets the error.
 func (k *Kind) Load(pending fts5.Pending, broken error) {
-	for i := range k.known {
-		if broken != nil {
-			k.known[i].hashes.Store(anyWord)
-		}
+	if broken != nil {
+		k.AllowAny()
 	}
 	for i := range pending {
 		if !pending[i].Delete {
@@ -114,10 +109,10 @@ func (k *Kind) StartEmpty() {
 	}
 }
 
-// ResetRead makes the next search read from the index which words the fields have. What is known stays known.
-func (k *Kind) ResetRead() {
+// AllowAny makes queries search every field, because another process writes words that this one does not notice.
+func (k *Kind) AllowAny() {
 	for i := range k.known {
-		k.known[i].indexRead.Store(false)
+		k.known[i].hashes.Store(anyWord)
 	}
 }
 
