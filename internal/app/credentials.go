@@ -54,7 +54,7 @@ func (h *issuer) Make(ctx context.Context, name string, s credentials.Scope, onc
 		return shown, err
 	}
 	if users, err := cfg.ReadUsers(h.folder); err == nil && users != nil && users.Has(name) {
-		return shown, fmt.Errorf("%w: name: a user is called that, too", understudy.ErrInvalid)
+		return shown, fmt.Errorf("%w: name: a user has the same name", understudy.ErrInvalid)
 	}
 	if shown, err = h.credentials.Make(ctx, name, s, once); err != nil {
 		return shown, err

@@ -134,7 +134,7 @@ func (r *policyReader) withMadeCredentials(p policy, cfg *config.Settings) (poli
 	made = slices.DeleteFunc(made, func(c callers.Credential) bool {
 		isUser := p.people != nil && p.people.Users != nil && p.people.Users.Has(c.Name)
 		if isUser {
-			skipped = append(skipped, c.Name+": a user is called that, too")
+			skipped = append(skipped, c.Name+": a user has the same name")
 		}
 		return isUser
 	})

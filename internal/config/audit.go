@@ -64,7 +64,7 @@ func (c *Settings) checkAudit() error {
 		return fmt.Errorf("send: %w", err)
 	}
 	if a.SendCA != "" && !strings.HasPrefix(a.Send, "syslog+tls://") {
-		return errors.New("send_ca: it is for syslog+tls://HOST:PORT alone")
+		return errors.New("send_ca: it applies only to syslog+tls://HOST:PORT")
 	}
 	return nil
 }

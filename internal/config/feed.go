@@ -68,7 +68,7 @@ func (c *Settings) checkWebhook(w *Webhook, names map[string]bool) error {
 	case w.Secret == "":
 		return fmt.Errorf("%s: secret: write file:PATH or cmd:COMMAND", w.Name)
 	case w.Role == "":
-		return fmt.Errorf("%s: role: as whom are changes looked at? name a role", w.Name)
+		return fmt.Errorf("%s: role: missing; name the role whose view of the changes is sent", w.Name)
 	}
 	names[w.Name] = true
 	if err := c.checkRole(w.Role); err != nil {

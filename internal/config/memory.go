@@ -136,7 +136,7 @@ func checkMemory(c *Settings) error {
 	case wall == 0:
 		return nil
 	case wall < minMemory:
-		return fmt.Errorf("limits.memory: %d bytes are less than a busy server takes; write at least %dMiB", wall, minMemory>>20)
+		return fmt.Errorf("limits.memory: %d bytes are less than a busy server needs; write at least %dMiB", wall, minMemory>>20)
 	}
 	need := idleMemory + int64(cmp.Or(c.Mirror.Hot, minMemory/partForCache)) + int64(c.Jobs.Memory) + int64(c.Search.Columns)
 	if c.Limits.Express != nil {

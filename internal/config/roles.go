@@ -121,7 +121,7 @@ type age time.Duration
 func (a *age) UnmarshalYAML(n *yaml.Node) error {
 	v, err := understudy.ParseDuration(n.Value)
 	if err != nil || v <= 0 {
-		return fmt.Errorf("line %d: %q is no age; write 30d or 12h", n.Line, understudy.Clip(n.Value))
+		return fmt.Errorf("line %d: %q is not an age; write 30d or 12h", n.Line, understudy.Clip(n.Value))
 	}
 	*a = age(v)
 	return nil

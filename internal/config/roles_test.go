@@ -48,10 +48,10 @@ func TestRowRulesAreRead(t *testing.T) {
 func TestRowRulesSayWhereTheyAreWrong(t *testing.T) {
 	for text, want := range map[string]string{
 		`        calls: {aeg: 30d}`:                              `line 7: unknown setting "aeg"; did you mean "age"?`,
-		`        calls: {age: 30x}`:                              `line 7: "30x" is no age; write 30d or 12h`,
-		`        calls: {age: 0d}`:                               `is no age`,
-		`        calls: {age: 99999999999d}`:                     `is no age`,
-		`        calls: {age: [1d]}`:                             `is no age`,
+		`        calls: {age: 30x}`:                              `line 7: "30x" is not an age; write 30d or 12h`,
+		`        calls: {age: 0d}`:                               `is not an age`,
+		`        calls: {age: 99999999999d}`:                     `is not an age`,
+		`        calls: {age: [1d]}`:                             `is not an age`,
 		`        calls: {where: [a]}`:                            `line 7: want a block of names`,
 		`        calls: {where: {to: {prefx: a}}}`:               `line 7: unknown setting "prefx"; did you mean "prefix"?`,
 		`        calls: {where: {to: [[a]]}}`:                    `line 7: want a value or a list of values`,

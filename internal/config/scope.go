@@ -55,7 +55,7 @@ func (c *Settings) ParseScope(s credentials.Scope, by string) (one callers.Crede
 		return one, fmt.Errorf("role: %w", err)
 	}
 	if s.Rate < 0 {
-		return one, fmt.Errorf("rate: %g is less than nothing", s.Rate)
+		return one, fmt.Errorf("rate: %g is negative", s.Rate)
 	}
 	per, err := s.ParsePer()
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *Settings) ParseScope(s credentials.Scope, by string) (one callers.Crede
 	if s.MaxStale != "" {
 		d, err := understudy.ParseDuration(s.MaxStale)
 		if err != nil || d < 0 {
-			return one, fmt.Errorf("max_stale: %q is no duration of 0 or more; write 30s, 5m, 24h or 30d", understudy.Clip(s.MaxStale))
+			return one, fmt.Errorf("max_stale: %q is not a duration of 0 or more; write 30s, 5m, 24h or 30d", understudy.Clip(s.MaxStale))
 		}
 		one.Grant.MaxStale = &d
 	}
@@ -82,7 +82,7 @@ func (c *Settings) ParseScope(s credentials.Scope, by string) (one callers.Crede
 	for _, text := range s.Addresses {
 		block, err := netip.ParsePrefix(text)
 		if err != nil {
-			return one, fmt.Errorf("addresses: %q is no block of addresses, such as 10.0.0.0/8 or 192.0.2.7/32", text)
+			return one, fmt.Errorf("addresses: %q is not an address block, such as 10.0.0.0/8 or 192.0.2.7/32", text)
 		}
 		one.From = append(one.From, block.Masked())
 	}

@@ -87,7 +87,7 @@ func ReadSecret(ctx context.Context, ref SecretRef, folder string) (understudy.S
 		return understudy.Secret{}, fmt.Errorf("the secret has a line end or another control character at byte %d, which no request "+
 			"can carry; write it in one line", control)
 	case hidden >= 0:
-		return understudy.Secret{}, fmt.Errorf("the secret has a character that nobody sees at byte %d, such as a second byte order mark; "+
+		return understudy.Secret{}, fmt.Errorf("the secret has an invisible character at byte %d, such as a second byte order mark; "+
 			"write it anew", hidden)
 	}
 	return understudy.NewSecret(string(text)), nil

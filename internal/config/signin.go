@@ -38,13 +38,13 @@ func (c *Settings) checkSignIn() error {
 		return fmt.Errorf("sign_in: none is for people on this machine, and viewer.public_url says that a proxy is in front; write header " +
 			"for a proxy that knows who asks, or users")
 	case v.hasSignIn() && v.Role != "":
-		return fmt.Errorf("role: nobody has it, since people sign in (viewer.sign_in: %s); take one of both out", v.SignIn)
+		return fmt.Errorf("role: has no effect while people sign in (viewer.sign_in: %s); remove one of the two", v.SignIn)
 	case v.SignIn != signInUsers && v.Users != findSetting("viewer.users").fallback:
-		return fmt.Errorf("users: nobody signs in with it; write viewer.sign_in: users")
+		return fmt.Errorf("users: has no effect; write viewer.sign_in: users")
 	case v.SignIn != signInHeader && !reflect.ValueOf(v.Header).IsZero():
-		return fmt.Errorf("header: nobody signs in with it; write viewer.sign_in: header")
+		return fmt.Errorf("header: has no effect; write viewer.sign_in: header")
 	case v.SignIn != signInOIDC && !reflect.ValueOf(v.OIDC).IsZero():
-		return fmt.Errorf("oidc: nobody signs in with it; write viewer.sign_in: oidc")
+		return fmt.Errorf("oidc: has no effect; write viewer.sign_in: oidc")
 	case v.SignIn == signInHeader:
 		return v.Header.check()
 	case v.SignIn == signInOIDC:
@@ -100,14 +100,14 @@ var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 func (h *headerConfig) check() error {
 	for _, one := range []struct{ key, name string }{{"name", h.Name}, {"roles", h.Roles}} {
 		if !headerName.MatchString(one.name) {
-			return fmt.Errorf("header.%s: %q is no name of a header, such as X-Remote-User", one.key, one.name)
+			return fmt.Errorf("header.%s: %q is not a header name, such as X-Remote-User", one.key, one.name)
 		}
 	}
 	switch {
 	case strings.EqualFold(h.Name, h.Roles):
 		return fmt.Errorf("header: name and roles are the same header")
 	case len(h.From) == 0:
-		return fmt.Errorf("header.from: list the addresses of the proxy, such as [127.0.0.1/32]; others are not believed")
+		return fmt.Errorf("header.from: list the addresses of the proxy, such as [127.0.0.1/32]; headers from other addresses are ignored")
 	}
 	_, err := parseProxies(h.From)
 	if err != nil {
@@ -122,9 +122,9 @@ func parseProxies(texts []string) (all header.Proxies, err error) {
 		p, err := netip.ParsePrefix(text)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("%q is no block of addresses, such as 10.0.0.1/32", text)
+			return nil, fmt.Errorf("%q is not an address block, such as 10.0.0.1/32", text)
 		case p.Bits() == 0:
-			return nil, fmt.Errorf("%s is everybody", p)
+			return nil, fmt.Errorf("%s is every address; name the addresses of the proxy", p)
 		}
 		all = append(all, p.Masked())
 	}
@@ -199,7 +199,7 @@ func (c *Settings) CheckUser(name, role string) error {
 		return fmt.Errorf("role: %w", err)
 	}
 	if c.isCredential(name) {
-		return fmt.Errorf("name: a credential is called that, too")
+		return fmt.Errorf("name: a credential has the same name")
 	}
 	if isReserved(name) {
 		return fmt.Errorf("name: %s is what people on this machine and commands are called", name)

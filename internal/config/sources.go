@@ -192,7 +192,7 @@ func CheckPolls(src *spec.Source, s *Source) error {
 			}
 		}
 		if k := src.Spec.Kind(entry); k != nil && len(k.Lists) > 0 {
-			return fmt.Errorf("%s; name it in sync instead, to have it held whole", why)
+			return fmt.Errorf("%s; name it in sync instead, to have it mirrored completely", why)
 		}
 		return fmt.Errorf("%s%s", why, suggest.Hint(understudy.Clip(entry), known))
 	}
@@ -244,7 +244,7 @@ func readRoots(sp *spec.Spec, names []string) ([]string, error) {
 	for _, name := range names {
 		switch parts := strings.Split(name, "/"); {
 		case len(vars) == 0:
-			return nil, fmt.Errorf("spec %s names none: its lists lie under no account or repository", sp.Name)
+			return nil, fmt.Errorf("spec %s has no roots: its lists do not belong to an account or repository", sp.Name)
 		case name == spec.AllRoots, name == spec.RequestedRoots:
 			roots = append(roots, name)
 		case len(parts) != len(vars) || slices.Contains(parts, "") || strings.ContainsAny(name, spec.IDSeparator+"{}%?#"):

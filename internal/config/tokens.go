@@ -57,7 +57,7 @@ func (s *Source) checkCarried(sp *spec.Spec, read Secrets) Secrets {
 		schemes, _ := sp.Auth.ParseSent() // an error is impossible, because the spec was compiled before
 		for _, scheme := range schemes {
 			if err == nil && s.Token.Kind == "" && !secret.IsEmpty() && !scheme.CanCarry(secret.Reveal()) {
-				return secret, fmt.Errorf("%s: the secret begins or ends with a blank, which HTTP cuts off; take the blank out", ref)
+				return secret, fmt.Errorf("%s: the secret begins or ends with a blank, which HTTP removes; remove the blank", ref)
 			}
 		}
 		return secret, err

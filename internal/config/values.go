@@ -39,7 +39,7 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 // UnmarshalYAML reads the name of a log level.
 func (l *logLevel) UnmarshalYAML(n *yaml.Node) error {
 	if (*slog.Level)(l).UnmarshalText([]byte(n.Value)) != nil {
-		return fmt.Errorf("line %d: %q is no level; write debug, info, warn or error", n.Line, understudy.Clip(n.Value))
+		return fmt.Errorf("line %d: %q is not a level; write debug, info, warn or error", n.Line, understudy.Clip(n.Value))
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func parseSize(text string) (int64, error) {
 		}
 		return v * u.bytes, nil
 	}
-	return 0, fmt.Errorf("%q is no size; write 64MiB or 10GiB", text)
+	return 0, fmt.Errorf("%q is not a size; write 64MiB or 10GiB", text)
 }
 
 // rules is a mapping of names to roles, in the order of the file.
@@ -99,7 +99,7 @@ func (r *rules) UnmarshalYAML(n *yaml.Node) error {
 func (d *date) UnmarshalYAML(n *yaml.Node) error {
 	t, err := understudy.ParseTime(n.Value, time.UTC, time.DateOnly, time.RFC3339)
 	if err != nil {
-		return fmt.Errorf("line %d: %q is no date; write 2027-01-01", n.Line, n.Value)
+		return fmt.Errorf("line %d: %q is not a date; write 2027-01-01", n.Line, n.Value)
 	}
 	*d = date(t)
 	return nil
