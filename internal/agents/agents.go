@@ -119,7 +119,8 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("agents: public_url: %w", err)
 	}
 	forms.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		jsonhttp.Error(w, http.StatusForbidden, "this request comes from another site; viewer.public_url names the site whose pages may")
+		jsonhttp.Error(w, http.StatusForbidden,
+			"this request comes from a page of another site; only pages of viewer.public_url may send requests")
 	}))
 	// If a reverse proxy has another host name, a request to localhost gives no access without a credential.
 	protocol := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true,
@@ -173,7 +174,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, protocol http.Han
 	}
 	defer leave()
 	if r.ContentLength > s.o.Limits.Body {
-		why := fmt.Sprintf("the request is larger than %d bytes; ask for less at once", s.o.Limits.Body)
+		why := fmt.Sprintf("the request is larger than %d bytes; send a smaller one", s.o.Limits.Body)
 		jsonhttp.Error(w, http.StatusRequestEntityTooLarge, why)
 		return
 	}
@@ -217,7 +218,7 @@ func (e *explainer) Write(p []byte) (int, error) {
 	text := strings.TrimSpace(string(p))
 	switch {
 	case e.refused == http.StatusRequestEntityTooLarge:
-		text += "; ask for less at once"
+		text += "; send a smaller one"
 	case strings.HasPrefix(text, "malformed payload"):
 		text += "; send one JSON-RPC 2.0 message"
 	case e.refused == http.StatusMethodNotAllowed:
@@ -249,7 +250,7 @@ func checkSingle(body io.ReadCloser) (io.ReadCloser, error) {
 		first, _ = in.Peek(1)
 	}
 	if string(first) == "[" {
-		return body, errors.New("an array of requests is not answered; send each request alone")
+		return body, errors.New("batches are not supported; send each request alone")
 	}
 	return struct {
 		io.Reader

@@ -53,7 +53,7 @@ func read(arguments json.RawMessage, into any) error {
 	d := json.NewDecoder(bytes.NewReader(arguments))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return newInvalid("the arguments: %s; the schema of the tool says which there are", jsonhttp.Explain(err))
+		return newInvalid("the arguments: %s; see the schema of the tool", jsonhttp.Explain(err))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return newInvalid("the arguments are more than one object")
@@ -87,7 +87,7 @@ func (v *exchange) fittingRows(rows int, size func(i int) int) int {
 // checkSize returns an error for a record that is too large for a response.
 func (v *exchange) checkSize(size int) error {
 	if size > v.srv.o.Limits.Bytes {
-		return newInvalid("the record has %d bytes, and an answer at most %d; its page in the viewer shows it", size, v.srv.o.Limits.Bytes)
+		return newInvalid("the record has %d bytes, and an answer can have at most %d; open its page in the viewer", size, v.srv.o.Limits.Bytes)
 	}
 	return nil
 }
@@ -153,14 +153,14 @@ func (v *exchange) sentence(ctx context.Context, name string, err error) string 
 	case errors.As(err, &syntax):
 		return fmt.Sprintf("The query is wrong at character %d: %s", syntax.Character+1, syntax.Why)
 	case errors.Is(err, understudy.ErrNotAudited):
-		return "The audit log cannot be written now, so nothing is answered. Try again later."
+		return "The audit log cannot be written now, so no request is answered. Try again later."
 	case errors.As(err, &up):
 		return "The API has not answered (" + up.ShortText() + "), and " + understudy.ExplainNoStoredAnswer(err) +
 			". Try again later, or ask search."
 	case v.ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("There was no answer within %s. Ask for less, or try again: what was begun goes on.", v.srv.o.Limits.Time)
+		return fmt.Sprintf("There was no answer within %s. Request less, or try again: the work continues.", v.srv.o.Limits.Time)
 	case errors.Is(err, understudy.ErrDamaged):
-		return "Part of the database cannot be read. Tell whoever runs this server to run `understudy store verify`."
+		return "Part of the database cannot be read. The operator of this server should run `understudy store verify`."
 	case errors.Is(err, understudy.ErrNotFound):
 		return "There is no such record. Check the id, or find it by search or list."
 	case errors.Is(err, understudy.ErrIndexing), errors.Is(err, understudy.ErrNotMirrored), errors.Is(err, understudy.ErrInvalid),

@@ -18,8 +18,8 @@ type describeAnswer struct {
 	Title  string      `json:"title"`
 	ID     []string    `json:"id_fields,omitempty" jsonschema:"the fields that an id is made of, joined by ~"`
 	Clock  string      `json:"clock,omitempty" jsonschema:"the field that orders records in time"`
-	Within []string    `json:"within,omitempty" jsonschema:"what get needs in within"`
-	Fields []fieldView `json:"fields" jsonschema:"those that the role sees"`
+	Within []string    `json:"within,omitempty" jsonschema:"the values that get needs in within"`
+	Fields []fieldView `json:"fields" jsonschema:"the fields that your role sees"`
 	Lists  []listView  `json:"lists,omitempty"`
 }
 
@@ -29,21 +29,22 @@ type fieldView struct {
 	Title string `json:"title,omitempty"`
 	Type  string `json:"type"`
 	Class string `json:"class,omitempty"`
-	Shown string `json:"shown" jsonschema:"see, or how it is masked; only what is seen can be searched"`
-	Link  string `json:"link,omitempty" jsonschema:"the kind of the record that its value names"`
+	Shown string `json:"shown" jsonschema:"see, or how the field is masked; only visible fields can be searched"`
+	Link  string `json:"link,omitempty" jsonschema:"the kind of record whose id the field contains"`
 }
 
 // listView is the description of a list.
 type listView struct {
 	List    string            `json:"list"`
 	Title   string            `json:"title"`
-	Within  []string          `json:"within,omitempty" jsonschema:"what must be in within"`
-	Filters map[string]string `json:"filters,omitempty" jsonschema:"by name, what each does"`
+	Within  []string          `json:"within,omitempty" jsonschema:"the values that within must contain"`
+	Filters map[string]string `json:"filters,omitempty" jsonschema:"the effect of each filter, by name"`
 }
 
 // addDescribe adds the tool that describes a kind.
 func (b *builder) addDescribe() {
-	add[describeAnswer](b, "describe", "Describe a kind", "The fields, lists and filters of a kind of record, as far as you see them.",
+	add[describeAnswer](b, "describe", "Describe a kind",
+		"Returns the fields, lists and filters of a kind of record, as far as your role sees them.",
 		isAnyKind, b.addKind(&properties{}, isAnyKind), func(_ context.Context, v *exchange, arguments json.RawMessage) (any, error) {
 			var a struct {
 				Source string `json:"source"`

@@ -87,9 +87,9 @@ func TestRefusalsSayWhy(t *testing.T) {
 		{strings.NewReader("{"), "", "", 400, "malformed payload: unmarshaling jsonrpc message: unexpected EOF; send one JSON-RPC 2.0 message"},
 		{strings.NewReader(listTools), "Accept", "text/html", 400, "Accept must contain both 'application/json' and 'text/event-stream'"},
 		{strings.NewReader(listTools), "Content-Type", "text/html", 415, "Content-Type must be 'application/json'"},
-		{strings.NewReader(long), "", "", 413, "the request is larger than 262144 bytes; ask for less at once"},
-		{io.MultiReader(strings.NewReader("{" + long)), "", "", 413, "request body exceeds 262144 bytes; ask for less at once"},
-		{strings.NewReader("[]"), "", "", 400, "an array of requests is not answered; send each request alone"},
+		{strings.NewReader(long), "", "", 413, "the request is larger than 262144 bytes; send a smaller one"},
+		{io.MultiReader(strings.NewReader("{" + long)), "", "", 413, "request body exceeds 262144 bytes; send a smaller one"},
+		{strings.NewReader("[]"), "", "", 400, "batches are not supported; send each request alone"},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), "POST", r.url, one.body)
 		must(t, err)

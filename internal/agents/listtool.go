@@ -36,7 +36,7 @@ func (v *exchange) listTarget(a listArgs, at time.Time) (l *plan.List, t *spec.T
 	case err != nil:
 		return nil, nil, 0, err
 	case len(within) < len(l.Needs):
-		return nil, nil, 0, newInvalid("%s lie under another record; say which in within: %s", k.Spec.Name, strings.Join(l.Needs, ", "))
+		return nil, nil, 0, newInvalid("%s belong to another record; name that record in within: %s", k.Spec.Name, strings.Join(l.Needs, ", "))
 	}
 	query, err := v.readFilters(l, a.Filters)
 	if err != nil {
@@ -49,11 +49,11 @@ func (v *exchange) listTarget(a listArgs, at time.Time) (l *plan.List, t *spec.T
 		return k.Source.Config.PathVar(name)
 	})
 	if !ok {
-		return nil, nil, 0, newInvalid("this list cannot be asked for")
+		return nil, nil, 0, newInvalid("this list cannot be requested")
 	}
 	t, err = k.Source.Spec.Resolve(k.Source.Name, path, query.String())
 	if err == nil && t.List != l.Spec {
-		err = newInvalid("what within names is no id")
+		err = newInvalid("the value in within is not an id")
 	}
 	return l, t, 0, err
 }
@@ -128,7 +128,7 @@ func (v *exchange) list(ctx context.Context, a listArgs, at time.Time) (any, err
 	wanted := rows[:min(limit, len(rows))]
 	fit := v.fittingRows(len(wanted), func(i int) int { return len(wanted[i].JSON()) })
 	if fit < len(wanted) {
-		out.Cut = fmt.Sprintf("%d of %d: more would make the answer too large; go on with next_cursor", fit, len(wanted))
+		out.Cut = fmt.Sprintf("%d of %d: more would make the answer too large; continue with next_cursor", fit, len(wanted))
 	}
 	var ids []string
 	for _, r := range wanted[:fit] {

@@ -47,24 +47,25 @@ type readAnswer struct {
 	Source string `json:"source"`
 	Kind   string `json:"kind"`
 	List   string `json:"list,omitempty"`
-	ID     string `json:"id,omitempty" jsonschema:"absent where the role does not see it"`
+	ID     string `json:"id,omitempty" jsonschema:"absent if your role does not see it"`
 
-	How string    `json:"how" jsonschema:"warm: held; stale: held and past fresh; cold: fetched now; composed: made from held records"`
-	At  time.Time `json:"current_at" jsonschema:"when the API said so"`
+	How string    `json:"how" jsonschema:"warm: cached; stale: cached, past its fresh time; cold: fetched now; composed: built from records"`
+	At  time.Time `json:"current_at" jsonschema:"when the API answered"`
 	Age int64     `json:"age_seconds" jsonschema:"how old the answer is"`
 
-	Link    string            `json:"link,omitempty" jsonschema:"its page for people"`
-	Cut     string            `json:"cut,omitempty" jsonschema:"why there are fewer than were asked for"`
-	Next    string            `json:"next_cursor,omitempty" jsonschema:"leads on; absent at the end"`
+	Link    string            `json:"link,omitempty" jsonschema:"the address of the record's page for people"`
+	Cut     string            `json:"cut,omitempty" jsonschema:"why there are fewer records than requested"`
+	Next    string            `json:"next_cursor,omitempty" jsonschema:"the cursor of the next page; absent at the end"`
 	Note    string            `json:"note"`
-	Record  json.RawMessage   `json:"record,omitempty" jsonschema:"as the role sees it: hidden values are null"`
-	Records []json.RawMessage `json:"records,omitzero" jsonschema:"as the role sees them: hidden values are null"`
+	Record  json.RawMessage   `json:"record,omitempty" jsonschema:"the record as your role sees it: hidden values are null"`
+	Records []json.RawMessage `json:"records,omitzero" jsonschema:"the records as your role sees them: hidden values are null"`
 }
 
 // addGet adds the tool that reads a record.
 func (b *builder) addGet() {
 	p := b.addWithin(b.addID(b.addKind(&properties{}, hasInstances), false, hasInstances), recordNeeds)
-	add[readAnswer](b, "get", "Get a record", "One record by its id, as new as the server keeps it. Some kinds are one thing and have no id.",
+	add[readAnswer](b, "get", "Get a record",
+		"Returns one record by its id, as fresh as the server keeps it. Kinds with a single record take no id.",
 		hasInstances, p, func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
 			var a recordArgs
 			if err := read(arguments, &a); err != nil {
@@ -76,15 +77,15 @@ func (b *builder) addGet() {
 
 // addList adds the tool that lists records.
 func (b *builder) addList() {
-	add[readAnswer](b, "list", "List records", "The newest records of a kind first, by the filters of the API's own lists. "+
-		"search finds by words and by any field.", hasLists, b.addPage(b.listProperties(&properties{})),
+	add[readAnswer](b, "list", "List records", "Returns the records of a kind, newest first, with the filters of the API's own lists. "+
+		"To find records by words or by any field, use search.", hasLists, b.addPage(b.listProperties(&properties{})),
 		func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
 			var a listArgs
 			if err := read(arguments, &a); err != nil {
 				return nil, err
 			}
 			if a.ID != "" || a.At != "" {
-				return nil, newInvalid("list takes no id and no moment; get and as_of do")
+				return nil, newInvalid("list takes no id and no time; use get or as_of")
 			}
 			return v.list(ctx, a, time.Time{})
 		})
@@ -92,15 +93,16 @@ func (b *builder) addList() {
 
 func (b *builder) listProperties(p *properties) *properties {
 	b.addKind(p, hasLists)
-	p.add("list", text("which list of the kind, by the name that describe gives; its first when absent"))
+	p.add("list", text("the list of the kind, by the name in describe; default: its first list"))
 	return b.addFilters(b.addWithin(p, listNeeds))
 }
 
 // addAsOf adds the tool that shows an earlier state of a record or list.
 func (b *builder) addAsOf() {
-	p := (&properties{}).need("at", text("the moment: 2006-01-02T15:04:05Z, or a day for its beginning"))
+	p := (&properties{}).need("at", text("the time, such as 2006-01-02T15:04:05Z, or a day, which means its beginning"))
 	b.listProperties(b.addID(p, false, hasHistory))
-	add[readAnswer](b, "as_of", "See an earlier state", "One record (with id) or a list (without) as it was known at a moment.", isAnyKind,
+	add[readAnswer](b, "as_of", "See an earlier state",
+		"Returns one record (with id) or a list (without id) as it was known at a time.", isAnyKind,
 		b.addPage(p),
 		func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
 			var a listArgs
@@ -140,10 +142,10 @@ func (v *exchange) ask(ctx context.Context, t *spec.Target, at time.Time) (*requ
 	case answer.Page.Status == http.StatusAccepted:
 		return nil, nil, errComputing
 	case answer.Page.Status != http.StatusOK:
-		return nil, nil, newInvalid("%s refused this with status %d, and these words of its own: %q", t.Spec.Title, answer.Page.Status,
+		return nil, nil, newInvalid("%s refused this with status %d and the message %q", t.Spec.Title, answer.Page.Status,
 			understudy.Clip(string(view.Body)))
 	case !view.IsReadable():
-		return nil, nil, newInvalid("what %s answered is no JSON", t.Spec.Title)
+		return nil, nil, newInvalid("the answer of %s is not JSON", t.Spec.Title)
 	}
 	return answer, view, nil
 }
@@ -161,7 +163,7 @@ func (v *exchange) findInstance(a recordArgs) (*plan.Kind, *spec.Target, error) 
 	}
 	if len(parts) != len(in.Spec.ID) {
 		if len(in.Spec.ID) == 0 {
-			return nil, nil, newInvalid("there is one %s alone; leave id out", k.Spec.Singular)
+			return nil, nil, newInvalid("there is only one %s; leave id out", k.Spec.Singular)
 		}
 		return nil, nil, newInvalid("id %q: want the %s of %s", understudy.Clip(a.ID), strings.Join(k.Spec.ID, spec.IDSeparator),
 			plan.Article(k.Spec.Singular))
@@ -172,7 +174,7 @@ func (v *exchange) findInstance(a recordArgs) (*plan.Kind, *spec.Target, error) 
 	}
 	path, ok := k.PathTo(parts, within)
 	if !ok {
-		return nil, nil, newInvalid("%s lies under another record; say which in within: %s", plan.Article(k.Spec.Singular),
+		return nil, nil, newInvalid("%s belongs to another record; name that record in within: %s", plan.Article(k.Spec.Singular),
 			strings.Join(recordNeeds(k), ", "))
 	}
 	t, err := k.Source.Spec.Resolve(k.Source.Name, path, "")
@@ -204,7 +206,7 @@ func (v *exchange) record(ctx context.Context, a recordArgs, at time.Time) (any,
 		return nil, err
 	}
 	if !at.IsZero() && !hasID(k) {
-		return nil, newInvalid("nothing is kept of how %s was", k.Spec.Singular)
+		return nil, newInvalid("no history of %s is stored", k.Spec.Singular)
 	}
 	answer, view, err := v.ask(ctx, t, at)
 	if err != nil {

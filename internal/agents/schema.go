@@ -87,14 +87,14 @@ func add[T any](b *builder, name, title, description string, takes func(*plan.Ki
 // addSource adds the property that names a source, if there are several sources.
 func (b *builder) addSource(p *properties) *properties {
 	if len(b.offer.sources) > 1 {
-		p.add("source", enum("which API; needed where several have the kind", b.offer.sourceNames()))
+		p.add("source", enum("the API; required if several have the kind", b.offer.sourceNames()))
 	}
 	return p
 }
 
 // addKind adds the property that names a kind.
 func (b *builder) addKind(p *properties, takes func(*plan.Kind) bool) *properties {
-	return b.addSource(p).need("kind", enum("what kind of record", b.offer.names(takes)))
+	return b.addSource(p).need("kind", enum("the kind of record", b.offer.names(takes)))
 }
 
 // addID adds the argument with the id of a record to the arguments of a tool.
@@ -141,7 +141,7 @@ func (b *builder) addWithin(p *properties, needs func(*plan.Kind) []string) *pro
 		}
 	}
 	if len(inner.names) > 0 {
-		p.add("within", inner.object("the record that these lie under, by the name that describe gives"))
+		p.add("within", inner.object("the record to which these belong, by the names in describe"))
 	}
 	return p
 }
@@ -179,7 +179,7 @@ func (b *builder) addFilters(p *properties) *properties {
 		}
 	}
 	if len(inner.names) > 0 {
-		p.add("filters", inner.object("conditions as the API's own lists have them; each names the kinds that take it"))
+		p.add("filters", inner.object("filters of the API's own lists; each names the kinds that accept it"))
 	}
 	return p
 }
@@ -203,6 +203,7 @@ func (p *properties) addFilter(k *plan.Kind, f *spec.Filter) {
 func (b *builder) addPage(p *properties) *properties {
 	most := float64(b.srv.o.Limits.Rows)
 	least := 1.0
-	p.add("limit", &jsonschema.Schema{Type: "integer", Minimum: &least, Maximum: &most, Description: "how many at most; 20 when it is absent"})
-	return p.add("cursor", text("next_cursor of the answer before, to go on; all other arguments stay the same"))
+	p.add("limit", &jsonschema.Schema{Type: "integer", Minimum: &least, Maximum: &most,
+		Description: "the maximum number of records; default 20"})
+	return p.add("cursor", text("next_cursor of the previous answer; all other arguments stay the same"))
 }

@@ -28,29 +28,29 @@ type searchArgs struct {
 
 // searchAnswer is the result of a search.
 type searchAnswer struct {
-	Query string                 `json:"query" jsonschema:"as it was understood"`
+	Query string                 `json:"query" jsonschema:"the query as it was understood"`
 	Notes []string               `json:"notes,omitempty"`
-	Part  bool                   `json:"partial,omitempty" jsonschema:"time or a limit ended it; next_cursor goes on from there"`
-	Held  map[string]storedState `json:"held,omitempty" jsonschema:"how far the kinds are held, by source/kind"`
-	Cut   string                 `json:"cut,omitempty" jsonschema:"why there are fewer than were asked for"`
-	Next  string                 `json:"next_cursor,omitempty" jsonschema:"leads on; absent at the end"`
+	Part  bool                   `json:"partial,omitempty" jsonschema:"the search stopped at a limit; continue with next_cursor"`
+	Held  map[string]storedState `json:"held,omitempty" jsonschema:"how complete the stored records are, by source/kind"`
+	Cut   string                 `json:"cut,omitempty" jsonschema:"why there are fewer records than requested"`
+	Next  string                 `json:"next_cursor,omitempty" jsonschema:"the cursor of the next page; absent at the end"`
 	Note  string                 `json:"note"`
 	Hits  []searchHit            `json:"hits"`
 }
 
 // storedState says how much of a kind is stored, and since when.
 type storedState struct {
-	Complete bool       `json:"complete" jsonschema:"all records are held"`
-	CaughtUp *time.Time `json:"caught_up_to,omitempty" jsonschema:"when the newest were last read"`
+	Complete bool       `json:"complete" jsonschema:"whether all records are stored"`
+	CaughtUp *time.Time `json:"caught_up_to,omitempty" jsonschema:"when the newest records were last read"`
 }
 
 // searchHit is a record that was found.
 type searchHit struct {
 	Source string          `json:"source"`
 	Kind   string          `json:"kind"`
-	ID     string          `json:"id,omitempty" jsonschema:"absent where the role does not see it"`
-	Link   string          `json:"link,omitempty" jsonschema:"its page for people"`
-	Record json.RawMessage `json:"record" jsonschema:"as the role sees it: hidden values are null"`
+	ID     string          `json:"id,omitempty" jsonschema:"absent if your role does not see it"`
+	Link   string          `json:"link,omitempty" jsonschema:"the address of the record's page for people"`
+	Record json.RawMessage `json:"record" jsonschema:"the record as your role sees it: hidden values are null"`
 }
 
 // addSearch adds the tool that searches records.
@@ -61,9 +61,9 @@ func (b *builder) addSearch() {
 	p := (&properties{}).add("query", text(`words, "a phrase", wor*, numbers (+1555…), ids, and conditions: status:failed price>0.5 `+
 		`start_time>=2026-06-01 (a OR b) -not has:field no:field; all must hold; empty finds everything`))
 	b.addSource(p).add("kinds", &jsonschema.Schema{Type: "array", Items: enum("", b.offer.names(hasID)),
-		Description: "only these; all when it is absent"})
-	b.addPage(p.add("sort", text("newest (when absent), oldest, rank, or a field, a minus before it for the largest first")))
-	add[searchAnswer](b, "search", "Search records", "Records by words and by conditions on any field, among those that are held.",
+		Description: "only these kinds; default: all"})
+	b.addPage(p.add("sort", text("newest (default), oldest, rank, or a field; a minus before the field sorts the largest first")))
+	add[searchAnswer](b, "search", "Search records", "Finds stored records by words and by conditions on any field.",
 		hasID, p,
 		func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
 			var a searchArgs
@@ -111,7 +111,7 @@ func (v *exchange) search(ctx context.Context, a searchArgs) (any, error) {
 		if found, err = v.srv.o.Search.Find(ctx, v.caller, ask); err != nil {
 			return nil, err
 		}
-		out.Cut = "more would make the answer too large; go on with next_cursor"
+		out.Cut = "more would make the answer too large; continue with next_cursor"
 	}
 	out.Next = found.Next
 	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "an agent searches", Source: a.Source, Values: []string{a.Query}}
@@ -163,20 +163,20 @@ type historyAnswer struct {
 	Source   string        `json:"source"`
 	Kind     string        `json:"kind"`
 	ID       string        `json:"id"`
-	Cut      string        `json:"cut,omitempty" jsonschema:"why there are not all"`
+	Cut      string        `json:"cut,omitempty" jsonschema:"why versions are missing"`
 	Note     string        `json:"note"`
-	Versions []versionView `json:"versions" jsonschema:"newest first; as_of with at = from shows all of one"`
+	Versions []versionView `json:"versions" jsonschema:"newest first; as_of with the time in from returns the whole version"`
 }
 
 // versionView is a period in which a record did not change.
 type versionView struct {
 	From    time.Time             `json:"from"`
-	Until   *time.Time            `json:"until,omitempty" jsonschema:"absent: it is so now"`
-	What    string                `json:"what" jsonschema:"first seen, changed, seen, gone, or came back"`
-	Shape   string                `json:"shape,omitempty" jsonschema:"in which kind of answer it was seen"`
-	Changed map[string][2]*string `json:"changed,omitempty" jsonschema:"by field: the value before, and after; null: none"`
-	Record  json.RawMessage       `json:"record,omitempty" jsonschema:"the oldest version, whole"`
-	Lost    bool                  `json:"not_kept,omitempty" jsonschema:"its values are not kept"`
+	Until   *time.Time            `json:"until,omitempty" jsonschema:"absent for the current version"`
+	What    string                `json:"what" jsonschema:"first seen, changed, seen, gone or returned"`
+	Shape   string                `json:"shape,omitempty" jsonschema:"the kind of answer that contained it"`
+	Changed map[string][2]*string `json:"changed,omitempty" jsonschema:"the values before and after by field; null means no value"`
+	Record  json.RawMessage       `json:"record,omitempty" jsonschema:"the oldest version, with all values"`
+	Lost    bool                  `json:"not_kept,omitempty" jsonschema:"the values of this version are not stored"`
 }
 
 // addHistory adds the tool that reads the history of a record.
@@ -186,9 +186,9 @@ func (b *builder) addHistory() {
 	}
 	p := b.addWithin(b.addID(b.addKind(&properties{}, hasHistory), true, hasHistory), recordNeeds)
 	least, most := 1.0, float64(b.srv.o.Limits.Rows)
-	limit := text("how many versions at most; 20 when it is absent")
+	limit := text("the maximum number of versions; default 20")
 	limit.Type, limit.Minimum, limit.Maximum = "integer", &least, &most
-	add[historyAnswer](b, "history", "See what changed", "Every version of a record that was seen, with what changed in it.", hasHistory,
+	add[historyAnswer](b, "history", "See what changed", "Returns every stored version of a record with its changes.", hasHistory,
 		p.add("limit", limit), func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
 			var a historyArgs
 			if err := read(arguments, &a); err != nil {
@@ -227,7 +227,7 @@ func (v *exchange) readHistory(ctx context.Context, a historyArgs) (any, error) 
 	}
 	out := &historyAnswer{Source: k.Source.Name, Kind: k.Spec.Name, ID: a.ID, Note: dataNote, Versions: []versionView{}}
 	if past.More {
-		out.Cut = "there are older versions; ask with a larger limit, or as_of"
+		out.Cut = "there are older versions; use a larger limit, or as_of"
 	}
 	left := v.srv.o.Limits.Bytes
 	for i, s := range past.Versions {
@@ -236,7 +236,7 @@ func (v *exchange) readHistory(ctx context.Context, a historyArgs) (any, error) 
 			if i == 0 {
 				return nil, v.checkSize(size)
 			}
-			out.Cut = "older versions would make the answer too large; as_of shows them"
+			out.Cut = "older versions would make the answer too large; as_of returns them"
 			break
 		}
 		out.Versions = append(out.Versions, one)

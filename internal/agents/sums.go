@@ -37,17 +37,18 @@ func (b *builder) addSums() {
 		return
 	}
 	most := query.MaxSumGroupings
-	p := (&properties{}).add("query", text("which records, as in search; empty: all"))
+	p := (&properties{}).add("query", text("the query, as in search; empty means all records"))
 	b.addSource(p).add("kinds", &jsonschema.Schema{Type: "array", Items: enum("", b.offer.names(hasID)),
-		Description: "only these; all when it is absent"})
-	p.add("sum", text("what is added up: count (when absent), a field with numbers such as price, or a time that passes, by its name"))
+		Description: "only these kinds; default: all"})
+	p.add("sum", text("what is summed: count (default), a field with numbers such as price, or the name of a duration"))
 	p.add("by", &jsonschema.Schema{Type: "array", Items: text(""), MaxItems: &most, Description: "groups: hour, day, week, month, kind, " +
-		"a field such as status, or to.country; none: all matches are one group"})
-	p.add("zone", text("of hours, days, weeks and months, such as Europe/Berlin; UTC when absent"))
+		"a field such as status, or to.country; default: one group with all matches"})
+	p.add("zone", text("the time zone of hours, days, weeks and months, such as Europe/Berlin; default UTC"))
 	least, rows := 1.0, float64(b.srv.o.Limits.Rows)
-	p.add("limit", &jsonschema.Schema{Type: "integer", Minimum: &least, Maximum: &rows, Description: "groups at most; 20 when absent"})
-	add[sumAnswer](b, "sums", "Sum up a search", "Counts, costs and times of what a search finds, in groups. "+
-		"complete says whether every match is in it.", hasID, p,
+	p.add("limit", &jsonschema.Schema{Type: "integer", Minimum: &least, Maximum: &rows,
+		Description: "the maximum number of groups; default 20"})
+	add[sumAnswer](b, "sums", "Sum up a search", "Returns counts, costs and durations of the records that a search finds, in groups. "+
+		"complete says whether every match is included.", hasID, p,
 		func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
 			var a sumArgs
 			if err := read(arguments, &a); err != nil {

@@ -75,7 +75,7 @@ func (a *App) openStore(ctx context.Context) (err error) {
 func loadFiles(files *contents.Files, log *slog.Logger) frontend.Task {
 	return func(ctx context.Context) error {
 		if err := files.Load(ctx); err != nil && ctx.Err() == nil {
-			log.Error("the index of contents cannot be read; what is held is played, and none of it makes room", "err", err)
+			log.Error("the index of contents cannot be read; stored contents are still served, and none is deleted to make room", "err", err)
 		}
 		<-ctx.Done()
 		return nil

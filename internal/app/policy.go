@@ -139,7 +139,7 @@ func (r *policyReader) withMadeCredentials(p policy, cfg *config.Settings) (poli
 		return isUser
 	})
 	for _, why := range skipped {
-		r.log.Warn("a credential that was made is not in force", "why", why)
+		r.log.Warn("a stored credential is not accepted", "why", why)
 	}
 	o := p.bookOptions
 	o.Credentials = slices.Concat(o.Credentials, made)

@@ -94,7 +94,7 @@ func (a *App) openAccessLog() error {
 			return fmt.Errorf("log.access: %w; name a file, a named pipe or a device", err)
 		}
 		if f.IsPipe() {
-			a.log.Info("log.access is no file: lines are lost, and counted, while nobody reads it", "path", c.Access)
+			a.log.Info("log.access is not a file: lines that nobody reads are lost and counted", "path", c.Access)
 		}
 		a.closers = append(a.closers, f.Close)
 		p.access, p.file = accesslog.New(f), f
@@ -113,10 +113,10 @@ func (p *ports) reopenAccessLog() {
 		return
 	}
 	if err := p.access.Flush(); err != nil {
-		p.log.Error("log.access: lines that waited are lost", "err", err)
+		p.log.Error("log.access: waiting lines are lost", "err", err)
 	}
 	if err := p.file.Reopen(); err != nil {
-		p.log.Error("log.access cannot be opened again; lines still go to the former file", "err", err)
+		p.log.Error("log.access cannot be opened again; lines are still written to the previous file", "err", err)
 	}
 }
 
@@ -197,7 +197,7 @@ func (a *App) openTunnels(ctx context.Context) error {
 		return err
 	}
 	if made {
-		a.log.Warn("the certificate of the proxy was made; programs read it when they start", "file", authority.Path(), "hosts", hosts)
+		a.log.Warn("the certificate of the proxy was created; programs read it when they start", "file", authority.Path(), "hosts", hosts)
 	}
 	if err := a.openPort(ctx, connectPort, o.Listen, "--connect HOST:PORT", frontend.PlainRefusal()); err != nil {
 		return err

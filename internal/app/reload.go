@@ -105,7 +105,7 @@ func (e *enforcer) run(ctx context.Context) error {
 				Action: understudy.ActionAdminister, What: "reload"})
 			if err != nil {
 				e.ports.reopenAccessLog()
-				e.log.Error("settings not loaded; the former ones stay", "err", err)
+				e.log.Error("settings not loaded; the previous settings stay in effect", "err", err)
 				continue
 			}
 			_, _ = e.reload(ctx) // reload logs its error
@@ -125,9 +125,9 @@ func (e *enforcer) reload(ctx context.Context) (restart []string, err error) {
 	e.settings.noteLoad(restart, err)
 	switch {
 	case err != nil:
-		e.log.Error("settings not loaded; the former ones stay", "err", err)
+		e.log.Error("settings not loaded; the previous settings stay in effect", "err", err)
 	case len(restart) > 0:
-		e.log.Warn("settings loaded again; some need a restart", "restart", strings.Join(restart, ", "))
+		e.log.Warn("settings loaded again; some take effect only after a restart", "restart", strings.Join(restart, ", "))
 	default:
 		e.log.Info("settings loaded again", "credentials", len(cfg.Credentials), "roles", len(cfg.Roles))
 	}
@@ -201,7 +201,7 @@ func changedSpecs(started, again []*spec.Source) (names []string) {
 func checkSources(started, again *config.Settings) error {
 	now, want := slices.Sorted(maps.Keys(started.Sources)), slices.Sorted(maps.Keys(again.Sources))
 	if !slices.Equal(now, want) {
-		return fmt.Errorf("sources: %s are running and %s are wanted; a source comes or goes with a restart", strings.Join(now, ", "),
+		return fmt.Errorf("sources: %s are running, and the settings name %s; restart to add or remove a source", strings.Join(now, ", "),
 			strings.Join(want, ", "))
 	}
 	return nil
@@ -289,14 +289,14 @@ func (e *enforcer) replaceHandlers(d *handlerSet) {
 	e.forecasts.SetAlerts(d.policy.alerts)
 	e.ports.replaceHandlers(d, func() {
 		if err := d.Close(); err != nil {
-			e.log.Error("close the former viewer", "err", err)
+			e.log.Error("close the previous viewer", "err", err)
 		}
 	})
 	if who := d.policy.people; who != nil { // the sessions of people who may no longer sign in end
 		ctx, cancel := context.WithTimeout(context.Background(), kvTimeout)
 		defer cancel()
 		if err := who.EndGone(ctx); err != nil {
-			e.log.Error("sessions that ended are still in the store; they open nothing", "err", err)
+			e.log.Error("ended sessions could not be deleted from the store; they are not accepted any more", "err", err)
 		}
 	}
 	e.watches.SetPolicy(d.watches)

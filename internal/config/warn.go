@@ -39,8 +39,8 @@ func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string
 			"viewer.sign_in")
 	}
 	if v := &c.Viewer; v.Role != "" && v.IsBehindProxy() {
-		warn("viewer.role: has no effect without a credential, because viewer.public_url says that a proxy is in front; set viewer.sign_in to say " +
-			"how people sign in there")
+		warn("viewer.role: has no effect without a credential, because viewer.public_url says that a proxy is in front; set " +
+			"viewer.sign_in to say how people sign in there")
 	}
 	if openToNetwork(c.Viewer.Listen) {
 		warn("viewer.listen: %s is open to the network without encryption; listen on 127.0.0.1 behind a proxy with TLS", c.Viewer.Listen)

@@ -65,7 +65,7 @@ func OpenAuthority(dir string, hosts []string, now func() time.Time) (a *Authori
 		return nil, false, fmt.Errorf("connect: %w", err)
 	}
 	if a.cert, err = readCertificate(a.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, false, fmt.Errorf("connect: %w; remove it to have it made anew", err)
+		return nil, false, fmt.Errorf("connect: %w; delete the file, and a new one is created", err)
 	}
 	if a.cert != nil && a.isCurrent() {
 		return a, false, nil
@@ -186,17 +186,17 @@ func readKey(path string) (*ecdsa.PrivateKey, error) {
 		return nil, err
 	}
 	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return nil, errors.Join(err, fmt.Errorf("%s: others may open it; chmod 600 it, or remove it to have a new one made", path))
+		return nil, errors.Join(err, fmt.Errorf("%s: other users can read it; run chmod 600 on it, or delete it, and a new one is created", path))
 	}
 	block, rest := pem.Decode(data)
 	if block == nil || len(bytes.TrimSpace(rest)) > 0 {
-		return nil, fmt.Errorf("%s is no key; remove it to have a new one made", path)
+		return nil, fmt.Errorf("%s is not a key; delete it, and a new one is created", path)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	ec, ok := key.(*ecdsa.PrivateKey)
 	if err != nil || !ok {
 		// the parser's error may quote the key, so it is not used
-		return nil, fmt.Errorf("%s is no key of ours; remove it to have a new one made", path)
+		return nil, fmt.Errorf("%s is not a key of Understudy; delete it, and a new one is created", path)
 	}
 	return ec, nil
 }
@@ -220,7 +220,7 @@ func readCertificate(path string) (*x509.Certificate, error) {
 	}
 	block, _ := pem.Decode(data)
 	if block == nil || block.Type != "CERTIFICATE" {
-		return nil, fmt.Errorf("%s is no certificate", path)
+		return nil, fmt.Errorf("%s is not a certificate", path)
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {

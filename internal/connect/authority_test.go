@@ -154,7 +154,7 @@ func TestTheKeyIsForNobodyElse(t *testing.T) {
 		}
 		_, _, err := OpenAuthority(dir, []string{"api.example.com"}, c.now)
 		checktest.MustTrue(t, err != nil, "the key %q: err is nil", text)
-		checktest.Contains(t, err.Error(), "remove it", "the key %q: err.Error()", text)
+		checktest.Contains(t, err.Error(), "delete it", "the key %q: err.Error()", text)
 		checktest.Lacks(t, err.Error(), "secret", "the key %q: err.Error()", text)
 	}
 }

@@ -117,7 +117,7 @@ func (p *Proxy) getCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, er
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		w.Header().Set("Allow", http.MethodConnect)
-		p.refuse(w, r, http.StatusMethodNotAllowed, "This port is a proxy for https alone, by the method CONNECT.")
+		p.refuse(w, r, http.StatusMethodNotAllowed, "This port is a proxy for https only, with the method CONNECT.")
 		return
 	}
 	host, port, err := splitAuthority(r.Host)
@@ -169,7 +169,7 @@ func refuseHTTP(err error) {
 	}
 	switch string(plain.RecordHeader[:]) {
 	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO", "DELET", "PATCH":
-		const text = "this tunnel is for https; begin TLS in it"
+		const text = "this tunnel is for https; start TLS in it"
 		_, _ = fmt.Fprintf(plain.Conn, "HTTP/1.1 400 Bad Request\r\n%s: %s\r\nContent-Type: text/plain; charset=utf-8\r\n"+
 			"Connection: close\r\nContent-Length: %d\r\n\r\n%s\n", jsonhttp.ErrorHeader, text, len(text)+1, text)
 	}

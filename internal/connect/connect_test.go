@@ -261,7 +261,7 @@ func TestHTTPInsteadOfTLSIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
-	if why := resp.Header.Get(jsonhttp.ErrorHeader); resp.StatusCode != http.StatusBadRequest || !strings.Contains(why, "begin TLS") {
+	if why := resp.Header.Get(jsonhttp.ErrorHeader); resp.StatusCode != http.StatusBadRequest || !strings.Contains(why, "start TLS") {
 		t.Errorf("%s, %q", resp.Status, why)
 	}
 }

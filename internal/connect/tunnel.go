@@ -30,7 +30,7 @@ func CheckTunnel(text string) error {
 		return nil
 	}
 	if name == "" || strings.ContainsAny(name, "*/ @:[]") || strings.HasPrefix(name, ".") || name != strings.ToLower(name) {
-		return fmt.Errorf("%q: write NAME, *.NAME or *, in small letters, with :PORT where it is not 443", text)
+		return fmt.Errorf("%q: write NAME, *.NAME or *, in lower case, with :PORT if the port is not 443", text)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func New(ctx context.Context, o Options) *Days {
 	d := &Days{o: o, hours: map[string][]Counts{}, seen: map[string]Counts{}}
 	err := understudy.ReadJSON(ctx, o.KV, valueName, &d.hours)
 	if err != nil || d.hours == nil {
-		o.Log.Warn("the counts of the last day begin anew", "err", err)
+		o.Log.Warn("the counts of the last day start again at zero", "err", err)
 		d.hours = map[string][]Counts{}
 	}
 	return d

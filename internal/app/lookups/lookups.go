@@ -87,7 +87,7 @@ func (l *Lookups) Run(ctx context.Context) error {
 			return nil
 		}
 		if err := l.readOwn(ctx); err != nil && ctx.Err() == nil {
-			l.log.Error("own numbers cannot be read; row rules go by the former ones", "err", err)
+			l.log.Error("the account's own numbers cannot be read; row rules use the numbers read before", "err", err)
 		}
 	}
 }

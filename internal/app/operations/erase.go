@@ -128,7 +128,7 @@ func (h *Eraser) Run(ctx context.Context) error {
 	}
 	if len(h.Retention) > 0 { // the retention may be shorter than in the earlier process
 		if _, err := h.Jobs.Enqueue(ctx, understudy.Job{Kind: expireJob, Key: "start"}); err != nil {
-			h.Log.Error("retention waits for its hour", "err", err)
+			h.Log.Error("retention waits for its time of day", "err", err)
 		}
 	}
 	for {
@@ -139,7 +139,7 @@ func (h *Eraser) Run(ctx context.Context) error {
 		}
 		if _, err := h.Jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: fmt.Sprint("listed ", h.runs.Load()),
 			Priority: understudy.PrioritySteady, RunAfter: h.Now().Add(h.Delay)}); err != nil {
-			h.Log.Error("erasing waits for its hour", "err", err)
+			h.Log.Error("erasing waits for its time of day", "err", err)
 		}
 		if retry.Wait(ctx, h.Delay/2) != nil { // sweeps signal often, so one job should handle many signals
 			return nil
@@ -163,7 +163,8 @@ func (h *Eraser) List(ctx context.Context, e diagnostics.Erase) (got diagnostics
 		return got, err
 	}
 	if n := understudy.ParsePhone(e.What); n.Digits != "" && !n.HasCountryCode && len(n.Digits) < understudy.MinNationalDigits {
-		return got, newInvalid("%s are too few to tell whose number it is: write %d at least, or all with the country's code, as +14155550100",
+		return got, newInvalid("%s are too few digits to identify a number: write at least %d, "+
+			"or the whole number with its country code, such as +14155550100",
 			digits(len(n.Digits)), understudy.MinNationalDigits)
 	}
 	kinds, err := h.DB.ReadKinds(ctx, e.Source)
@@ -177,7 +178,7 @@ func (h *Eraser) List(ctx context.Context, e diagnostics.Erase) (got diagnostics
 		}
 		number := !strings.Contains(e.What, "/")
 		if got.Own = number && hasOwn(h.Sources, e.Source, found.Kinds); got.Own && !e.Dry {
-			return got, newInvalid("it is one of the account's own numbers: everything that went through it would go, whoever called; add " +
+			return got, newInvalid("it is one of the account's own numbers, so everything sent or received with it would be erased; add " +
 				"--own to erase it")
 		}
 	}

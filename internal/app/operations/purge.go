@@ -94,7 +94,7 @@ func parseTarget(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 		case err != nil:
 			return target{}, err
 		case t.Kind == nil:
-			return target{}, newInvalid("%s is no path of %s; nothing is ever held of it", understudy.Clip(p.What), src.Spec.Title)
+			return target{}, newInvalid("%s is not a path of %s, so nothing is stored of it", understudy.Clip(p.What), src.Spec.Title)
 		}
 		return target{source: src, target: t, kind: t.Kind.Name, id: t.ID}, nil
 	}

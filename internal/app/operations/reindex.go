@@ -40,7 +40,7 @@ func (h *Indexer) fill(ctx context.Context, r *jobs.Run) error {
 		r.SetProgress(done, total, "")
 		if filled = done == total; h.Now().Sub(logged) >= indexLogInterval {
 			logged = h.Now()
-			h.Log.Info("the indexes are being filled; lists come from upstream and searches wait", "done", done, "of", total)
+			h.Log.Info("the indexes are being filled; until then lists come from upstream and searches are refused", "done", done, "of", total)
 		}
 	})
 	if filled && err == nil {
@@ -52,7 +52,7 @@ func (h *Indexer) fill(ctx context.Context, r *jobs.Run) error {
 // Run adds the job if an index is incomplete. It ends with ctx, because a task that ends earlier ends the server.
 func (h *Indexer) Run(ctx context.Context) error {
 	if _, err := h.plan(ctx); err != nil {
-		h.Log.Error("searches wait for the indexes", "err", err)
+		h.Log.Error("searches are refused until the indexes are filled", "err", err)
 	}
 	if err := h.DB.Index.Learn(ctx); err != nil && ctx.Err() == nil { // loads into memory what searches need
 		h.Log.Warn("the words in the index", "err", err)
