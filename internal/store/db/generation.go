@@ -1,9 +1,10 @@
-// This file tells a process that another process has changed what it remembers of the database.
+// This file notices that another process has changed what this process keeps in memory of the database.
 //
-// Most of what a transaction needs it reads from rows. The rest is in memory and lies in topics. A transaction
-// that changes a topic raises its number in table counter (MarkChanged). Each transaction compares the numbers with
-// those it knows, if other connections may have committed, and reads again what is older (SetLoader). A writing
-// transaction compares them after it holds the lock, so nobody can write between its comparison and its commit.
+// Most of what a transaction needs it reads from rows. The rest is in memory, divided into topics. A transaction that
+// changes a topic increments the topic's number in table counter (MarkChanged). If other connections may have
+// committed, each transaction compares these numbers with those in memory, and the loader of a changed topic reads the
+// topic again (SetLoader). A writing transaction compares them after it has the lock, so no other process can write
+// between the comparison and the commit.
 
 package db
 
@@ -13,7 +14,7 @@ import (
 	"sync/atomic"
 )
 
-// Topic is a part of what a process remembers of the database.
+// Topic is a part of what a process keeps in memory of the database.
 type Topic uint8
 
 // The topics.
@@ -50,10 +51,10 @@ func readGenerations(c Conn) (g generations, err error) {
 	return g, err
 }
 
-// memory is how new the memory of this process is.
+// memory has the loader of each topic, and the generation of each topic that is in memory.
 type memory struct {
 	load [topics]func(ctx context.Context, c Conn) error
-	seen atomic.Pointer[generations] // what memory has
+	seen atomic.Pointer[generations] // the generations in memory
 	// changed are the topics that the open writing transaction changes. The goroutine with the writing connection
 	// owns it.
 	changed [topics]bool
@@ -91,7 +92,7 @@ func (p *Pool) addHooks(c Conn, writing bool) {
 	}})
 }
 
-// writeChanged raises the numbers of the topics that the writing transaction has changed.
+// writeChanged increments the numbers of the topics that the writing transaction has changed.
 func (p *Pool) writeChanged(c Conn) error {
 	for t, changed := range p.memory.changed {
 		if changed {
@@ -103,7 +104,7 @@ func (p *Pool) writeChanged(c Conn) error {
 	return nil
 }
 
-// Refresh reads again what another process has changed of what this process remembers.
+// Refresh loads the topics that another process has changed.
 func (p *Pool) Refresh(ctx context.Context) error {
 	return p.Read(ctx, func(Conn) error { return nil })
 }
@@ -129,8 +130,8 @@ func (p *Pool) refreshWriter(ctx context.Context, c Conn) error {
 	return nil
 }
 
-// refreshReader does the same before a reading transaction. It takes the writer's turn, because only one
-// goroutine at a time may change what is remembered.
+// refreshReader does the same at the beginning of a reading transaction. It waits for the writing connection, because
+// only the goroutine that has it may change what is in memory.
 func (p *Pool) refreshReader(ctx context.Context, c Conn) error {
 	g, err := readGenerations(c)
 	if err != nil || !p.isBehind(&g) {

@@ -94,7 +94,8 @@ func (e *Engine) setUpWriter(c *Conn) error {
 	return e.setGrowthLimit(c, size)
 }
 
-// Prepare implements db.Engine. Two tables of the schema say to whom the file belongs: SQLite's own and goose's.
+// Prepare implements db.Engine. The application id in the header says whether the file is ours, and the table of goose
+// says which migrations it has.
 func (e *Engine) Prepare(ctx context.Context, writer db.Conn) error {
 	c := writer.(*Conn)
 	tables, err := c.QueryInteger("SELECT count(*) FROM sqlite_schema")
