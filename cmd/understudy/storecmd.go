@@ -97,7 +97,7 @@ func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	progress := terminal.NewProgress(p.stderr, "store verify", p.quiet)
-	db.Verifier.OnRow = func() { progress.Add(1, "rows") }
+	db.Verifier.OnRow = func(done, total int64) { progress.Set(terminal.State{Done: done, Total: total, Unit: "rows"}) }
 	r, err := db.Verifier.Verify(ctx)
 	progress.End()
 	if err != nil {

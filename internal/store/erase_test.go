@@ -22,7 +22,7 @@ func TestDBErases(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
-		return tested{db, db.Eraser, db.Verifier}
+		return newTested(t, db)
 	})
 }
 

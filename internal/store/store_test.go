@@ -3,10 +3,13 @@
 package store_test
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"understudy"
 	"understudy/internal/store"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/storetest"
@@ -20,8 +23,15 @@ type tested struct {
 	*verify.Verifier
 }
 
-func testedDB(t testing.TB) tested {
-	db := storetest.OpenAt(t, storetest.File(t))
+func testedDB(t testing.TB) tested { return newTested(t, storetest.OpenAt(t, storetest.File(t))) }
+
+// newTested returns a store for a suite. When the test ends, it verifies the store, unless the test closed it.
+func newTested(t testing.TB, db *store.DB) tested {
+	t.Cleanup(func() {
+		if _, err := db.ReadLastChange(context.Background(), storetest.Source); !errors.Is(err, understudy.ErrClosed) {
+			storetest.VerifyDB(t, db)
+		}
+	})
 	return tested{db, db.Eraser, db.Verifier}
 }
 
@@ -39,6 +49,6 @@ func TestDBWithALimit(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
-		return tested{db, db.Eraser, db.Verifier}
+		return newTested(t, db)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/sample"
 	"understudy/internal/store"
+	"understudy/internal/store/verify"
 	"understudy/spec"
 	"understudy/spec/paging"
 	"understudy/spec/spectest"
@@ -137,12 +138,25 @@ func CountText(t testing.TB, db *store.DB, text *query.Text) int64 {
 	return n.N
 }
 
-// VerifyDB fails the test if the store has problems.
-func VerifyDB(t testing.TB, db *store.DB) {
+// VerifyDB fails the test if the store has problems, or if the number of rows that Verify announces is not the number
+// of rows that it checks. It returns the report.
+func VerifyDB(t testing.TB, db *store.DB) verify.Report {
 	t.Helper()
-	if r, err := db.Verifier.Verify(context.Background()); err != nil || len(r.Problems) > 0 {
-		t.Errorf("verify: %q, %v", r.Problems, err)
+	announced, checked := int64(-1), int64(0)
+	db.Verifier.OnRow = func(done, total int64) {
+		if announced < 0 {
+			announced = total
+		}
+		checked = done
 	}
+	r, err := db.Verifier.Verify(context.Background())
+	db.Verifier.OnRow = nil
+	if err != nil || len(r.Problems) > 0 {
+		t.Errorf("verify: %q, %v", r.Problems, err)
+	} else if checked != announced {
+		t.Errorf("verify: %d rows are checked, %d were announced", checked, announced)
+	}
+	return r
 }
 
 // Reason returns what an error gives as its reason.

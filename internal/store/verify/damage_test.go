@@ -5,6 +5,7 @@ package verify_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/sample"
 	"understudy/internal/store"
+	"understudy/internal/store/erase"
 	"understudy/internal/store/storetest"
 )
 
@@ -223,6 +225,54 @@ func TestStatsAndVerifyCountTheSame(t *testing.T) {
 	checktest.Equal(t, r.Records, 2, "stats: r.Records")
 	checktest.Equal(t, r.Gone, 1, "stats: r.Gone")
 	checktest.True(t, len(r.Problems) <= 0, "stats: len(r.Problems) is %v, want <= 0", len(r.Problems))
+}
+
+// Verify announces as many rows as it then checks, on a store with versions, lists and single records, records below
+// others, deleted, erased and purged records, and words that are in the index or still wait for it.
+func TestVerifyAnnouncesTheRowsThatItChecks(t *testing.T) {
+	db := storetest.OpenWords(t, storetest.File(t))
+	empty := storetest.VerifyDB(t, db)
+	checktest.Equal(t, empty.Blocks, 0, "blocks of an empty store")
+	w := storetest.NewWorld(3, 300)
+	for i, size := range []int{50, 7} {
+		for _, p := range storetest.Pages(w, size, storetest.Epoch.Add(time.Duration(i)*time.Hour)) {
+			if _, err := db.Save(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	storetest.SaveMessages(t, db, 0, 200)
+	if err := db.Index.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	storetest.SaveMessages(t, db, 2000, 5)
+	for i, saved := range []struct{ call, status int }{{7, 200}, {7, 200}, {8, 200}, {8, 200}, {8, 404}} {
+		id := w.ID(saved.call)
+		body := fmt.Appendf(nil, `{"sid": %q, "status": "version %d"}`, id, i)
+		p := &understudy.Page{Key: understudy.Key{Source: storetest.Source, URI: "/calls/" + id}, Kind: "calls", Shape: "calls", ID: id,
+			Status: saved.status, Body: body, At: storetest.Epoch.Add(time.Duration(i+2) * time.Hour)}
+		if saved.status == 200 {
+			p.Rows = []understudy.Row{{ID: id, Clock: 1_770_000_000 + int64(i), Parent: w.ID(1), End: len(body)}}
+		}
+		if _, err := db.Save(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		storetest.VerifyDB(t, db)
+	}
+	if _, _, err := db.ForgetRecord(t.Context(), storetest.Source, "calls", w.ID(9)); err != nil {
+		t.Fatal(err)
+	}
+	storetest.VerifyDB(t, db)
+	if _, _, err := db.Eraser.EraseNumber(t.Context(), storetest.Source, "+14155550003"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Eraser.EraseListed(t.Context(), erase.Job{}); err != nil {
+		t.Fatal(err)
+	}
+	r := storetest.VerifyDB(t, db)
+	checktest.True(t, r.Pages > 0, "no page is left")
+	checktest.True(t, r.Versions > r.Records, "%d versions of %d records: want earlier versions", r.Versions, r.Records)
+	checktest.Equal(t, r.Gone, 2, "deleted and erased records")
 }
 
 // A merge that another connection made is no damage: verify looks at what is

@@ -29,7 +29,7 @@ var (
 // checkPlaces checks that every record has exactly the place that its rows in table held give.
 func (v *verifying) checkPlaces() error {
 	last := int64(-1)
-	err := v.c.Query(selectAllStands, 0, nil, func(r []driver.Value) error {
+	err := v.visitRows(selectAllStands, func(r []driver.Value) error {
 		record, at, kind := r[0].(int64)/records.Slots, order.ReadPosition(r[1]), r[2].(int64)
 		switch {
 		case record == last:
@@ -60,9 +60,6 @@ func (v *verifying) checkPlaces() error {
 			}
 		} else if stands != want {
 			v.addProblem("record %d: it stands among those that are gone, and is not", record)
-		}
-		if v.isDone() {
-			return errStop
 		}
 		return nil
 	})
@@ -140,7 +137,7 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 		return nil, err
 	}
 	blocks, kinds := v.db.records.Open(v.c), v.db.catalog.KindsOfShapes()
-	return counts, v.c.Query(selectPresentRow, 0, nil, func(r []driver.Value) error {
+	return counts, v.visitRows(selectPresentRow, func(r []driver.Value) error {
 		b, err := blocks.ReadBlock(r[1].(int64) / codec.PerBlock)
 		if err != nil {
 			return records.SkipDamaged(err) // damage was already reported by the check of the blocks
@@ -162,9 +159,6 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 		}) {
 			add(spot, token, 0, 1)
 		}
-		if v.isDone() {
-			return errStop
-		}
-		return db.CheckContext(v.ctx)
+		return nil
 	})
 }

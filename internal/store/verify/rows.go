@@ -25,12 +25,12 @@ var (
 // with its hash.
 func (v *verifying) checkBlocks() error {
 	all := v.db.records.Open(v.c)
-	return v.c.Query(selectAllBlocks, 0, nil, func(r []driver.Value) error {
-		number := r[0].(int64)
+	return v.visitRows(selectAllBlocks, func(r []driver.Value) error {
+		number, count := r[0].(int64), r[2].(int64)
 		v.report.Blocks++
-		b, err := all.UnpackAndKeep(&records.Packed{Block: records.Block{Number: number, Shape: r[1].(int64)}, Count: int(r[2].(int64)),
-			Size: int(r[3].(int64)),
-			Body: r[4].([]byte)})
+		v.done += count
+		b, err := all.UnpackAndKeep(&records.Packed{Block: records.Block{Number: number, Shape: r[1].(int64)}, Count: int(count),
+			Size: int(r[3].(int64)), Body: r[4].([]byte)})
 		switch {
 		case err != nil:
 			v.addProblem("block %d: %v", number, err)
@@ -45,9 +45,6 @@ func (v *verifying) checkBlocks() error {
 					return err
 				}
 			}
-		}
-		if v.isDone() {
-			return errStop
 		}
 		return nil
 	})
@@ -120,7 +117,7 @@ func (v *verifying) checkClock(blocks *records.Blocks, e *codec.Entry, version i
 // checkPast checks the earlier versions of records.
 func (v *verifying) checkPast() error {
 	blocks := v.db.records.Open(v.c)
-	return v.c.Query(selectAllPast, 0, nil, func(r []driver.Value) error {
+	return v.visitRows(selectAllPast, func(r []driver.Value) error {
 		record, version := r[0].(int64)/records.Slots, r[1].(int64)
 		if r[2] == nil {
 			return nil // the body of this version was deleted
@@ -140,9 +137,6 @@ func (v *verifying) checkPast() error {
 				v.addProblem("record %d: %v", record, err)
 			}
 		}
-		if v.isDone() {
-			return errStop
-		}
 		return nil
 	})
 }
@@ -150,7 +144,7 @@ func (v *verifying) checkPast() error {
 // checkClocks checks that each record in the index of clocks is present and has that clock.
 func (v *verifying) checkClocks() error {
 	blocks := v.db.records.Open(v.c)
-	return v.c.Query(selectAllClock, 0, nil, func(r []driver.Value) error {
+	return v.visitRows(selectAllClock, func(r []driver.Value) error {
 		record := r[0].(int64)
 		if r[3] == nil || r[4].(int64)&(records.Gone|records.Forgotten) != 0 {
 			v.addProblem("record %d: it is found by a clock, but not held", record)
@@ -162,9 +156,6 @@ func (v *verifying) checkClocks() error {
 		case e.Clock != r[1].(int64) || r[2].(int64) != 0 && e.Parent != r[5].(string):
 			v.addProblem("record %d (%s): its clock is %d, it is found by %d", record, e.ID, e.Clock, r[1])
 		}
-		if v.isDone() {
-			return errStop
-		}
 		return nil
 	})
 }
@@ -172,7 +163,7 @@ func (v *verifying) checkClocks() error {
 // checkHeld checks the current version of every record.
 func (v *verifying) checkHeld() error {
 	blocks := v.db.records.Open(v.c)
-	return v.c.Query(selectAllHeld, 0, nil, func(r []driver.Value) error {
+	return v.visitRows(selectAllHeld, func(r []driver.Value) error {
 		e, err := blocks.ReadEntry(r[1].(int64))
 		switch record := r[0].(int64) / records.Slots; {
 		case err != nil:
@@ -186,9 +177,6 @@ func (v *verifying) checkHeld() error {
 				return err
 			}
 		}
-		if v.isDone() {
-			return errStop
-		}
 		return nil
 	})
 }
@@ -200,7 +188,7 @@ var selectAllNames = &db.Statement{Head: `SELECT n.record, n.id, k.prefix, (SELE
 // checkNames compares every id with the id in a version of its record.
 func (v *verifying) checkNames() error {
 	blocks, last := v.db.records.Open(v.c), int64(0)
-	return v.c.Query(selectAllNames, 0, nil, func(r []driver.Value) error {
+	return v.visitRows(selectAllNames, func(r []driver.Value) error {
 		v.report.Gone++ // counts all names; the number of present records is subtracted later
 		if r[0] == last {
 			v.addProblem("record %d has two names", last)
@@ -214,9 +202,6 @@ func (v *verifying) checkNames() error {
 		} else if e.ID != id {
 			v.addProblem("record %d is named %s, its version %s", r[0], id, e.ID)
 		}
-		if v.isDone() {
-			return errStop
-		}
 		return nil
 	})
 }
@@ -229,7 +214,7 @@ var selectAllPages = &db.Statement{Head: `SELECT p.list, p.status, p.generation,
 // checkPages rebuilds every page from its versions.
 func (v *verifying) checkPages() error {
 	blocks := v.db.records.Open(v.c)
-	return v.c.Query(selectAllPages, 0, nil, func(r []driver.Value) error {
+	return v.visitRows(selectAllPages, func(r []driver.Value) error {
 		v.report.Pages++
 		var row pages.Row
 		row.Scan(r)
@@ -246,9 +231,6 @@ func (v *verifying) checkPages() error {
 		}
 		if err != nil {
 			v.addProblem("%s: %v", name, err)
-		}
-		if v.isDone() {
-			return errStop
 		}
 		return nil
 	})

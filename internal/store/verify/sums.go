@@ -107,7 +107,7 @@ func (v *verifying) sumWords(sums *indexSums) error {
 	}
 	var x words.Cutter
 	blocks := v.db.records.Open(v.c)
-	return v.c.Query(selectAllPlaced, 0, nil, func(r []driver.Value) error {
+	return v.visitRows(selectAllPlaced, func(r []driver.Value) error {
 		if r[0].(int64)/records.Slots > v.built.Words {
 			return nil
 		}
@@ -117,12 +117,12 @@ func (v *verifying) sumWords(sums *indexSums) error {
 		}
 		if sums.only != nil {
 			if !sums.isWatched(e.Is) {
-				return db.CheckContext(v.ctx)
+				return nil
 			}
 			sums.names[e.Is] = e.New.ID
 		}
 		f, _ := query.FactsOf(e.New.Parent, e.New.Body, nil)
 		x.VisitWords(e.Kind.Words, &f, e.Is, func(w fts5.Word) { sums.add(w.Posting, maphash.Comparable(sums.seed, w)) })
-		return db.CheckContext(v.ctx)
+		return nil
 	})
 }

@@ -38,7 +38,9 @@ type Verifier struct {
 	pages   *pages.Loader
 	index   *index.Index
 
-	OnRow func() // called for each row that Verify checks, if not nil; it must be set before Verify is called
+	// OnRow is called for each row that Verify has checked, if it is not nil. total is the number of rows that Verify
+	// will check, or 0 if a damaged file could not be counted. Set OnRow before Verify is called.
+	OnRow func(done, total int64)
 }
 
 // New returns a verifier for a file.
@@ -54,6 +56,8 @@ type verifying struct {
 	report  *Report
 	built   index.Progress
 	pending index.Pending
+	done    int64 // the number of rows that were checked
+	total   int64 // the number of rows to check; 0 if they were not counted
 }
 
 func (v *verifying) addProblem(what string, args ...any) {
@@ -62,12 +66,8 @@ func (v *verifying) addProblem(what string, args ...any) {
 	}
 }
 
-// isDone reports whether the check ends early: too many problems were found, or the context is done. It is called for
-// each row.
+// isDone reports whether the check ends early: too many problems were found, or the context is done.
 func (v *verifying) isDone() bool {
-	if v.db.OnRow != nil {
-		v.db.OnRow()
-	}
 	return len(v.report.Problems) >= MaxProblems || v.ctx.Err() != nil
 }
 
@@ -84,8 +84,8 @@ func (d *Verifier) Verify(ctx context.Context) (Report, error) {
 	defer leave()
 	err = d.pool.Read(ctx, func(c db.Conn) error {
 		v := &verifying{db: d, c: c, ctx: ctx, report: &report}
-		for _, step := range []func() error{v.checkFile, v.readIndexes, v.checkBlocks, v.checkHeld, v.checkPast,
-			v.checkClocks, v.checkNames, v.checkPlaces, v.checkTerms, v.checkPages, v.checkCounts, v.checkChanges, v.checkWords} {
+		for _, step := range []func() error{v.checkFile, v.readIndexes, v.countRows, v.checkBlocks, v.checkHeld,
+			v.checkPast, v.checkClocks, v.checkNames, v.checkPlaces, v.checkTerms, v.checkPages, v.checkCounts, v.checkChanges, v.checkWords} {
 			if v.isDone() {
 				break
 			}
@@ -118,6 +118,48 @@ func (v *verifying) readIndexes() (err error) {
 // checkFile runs the engine's own checks.
 func (v *verifying) checkFile() error {
 	return errors.Join(fts5.Reload(v.c), v.db.pool.Engine.CheckFile(v.c, func(problem string) { v.addProblem("%s", problem) }))
+}
+
+// countVisited counts the rows that visitRows visits in a store without damage. A block counts as one row, and
+// each of its versions as another. Each record has one position.
+var countVisited = &db.Statement{Head: `SELECT (SELECT coalesce(sum(count + 1), 0) FROM block)
+	+ (SELECT count(*) + 2 * coalesce(sum(state & 12 = 0), 0) FROM held)
+	+ (SELECT count(*) FROM past WHERE tag IS NOT NULL OR version IS NOT 0) + (SELECT count(*) FROM clock WHERE old = 0)
+	+ 2 * (SELECT count(*) FROM names) + (SELECT count(*) FROM page) + (SELECT count(*) FROM change)`}
+
+// countRows counts the rows to check, if the caller wants to know about each row.
+func (v *verifying) countRows() error {
+	if v.db.OnRow == nil {
+		return nil
+	}
+	_, err := v.c.QueryRow(countVisited, nil, func(r []driver.Value) { v.total = r[0].(int64) })
+	switch {
+	case db.ClassOf(err) == db.Damaged:
+		return nil // another check reports the damage
+	case err == nil:
+		v.db.OnRow(0, v.total)
+	}
+	return err
+}
+
+// visitRows calls check with each row that a statement selects, and reports the row to OnRow. It stops after too many
+// problems.
+func (v *verifying) visitRows(st *db.Statement, check func(r []driver.Value) error) error {
+	return v.c.Query(st, 0, nil, func(r []driver.Value) error {
+		if err := check(r); err != nil {
+			return err
+		}
+		if v.done++; v.db.OnRow != nil {
+			if v.total > 0 {
+				v.total = max(v.total, v.done) // the rows of a damaged index are visited twice
+			}
+			v.db.OnRow(v.done, v.total)
+		}
+		if v.isDone() {
+			return errStop
+		}
+		return nil
+	})
 }
 
 var (
@@ -153,7 +195,7 @@ func (v *verifying) checkChanges() error {
 			v.addProblem("source %s: its last change is %d, its counter %d", source, next-1, last)
 		}
 	}
-	err := v.c.Query(selectRuns, 0, nil, func(r []driver.Value) error {
+	err := v.visitRows(selectRuns, func(r []driver.Value) error {
 		if name := r[2].(string); name != source {
 			done()
 			source, next, last = name, 1, r[3].(int64)
