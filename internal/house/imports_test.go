@@ -109,13 +109,13 @@ var imports = map[string]string{
 	"internal/store/erase": ". internal/store/annotations internal/store/codec internal/store/kv internal/store/names " +
 		"internal/store/db kit/jsonspan spec",
 	"internal/store/evict":         "internal/store/codec internal/store/db",
-	"internal/store/fts5":          "internal/store/postings internal/store/db",
+	"internal/store/fts5":          "internal/store/postings internal/store/db internal/store/wordrows",
 	"internal/store/fts5/fts5test": "internal/store/sqlite",
 	"internal/store/history": ". internal/query internal/store/catalog internal/store/codec internal/store/names internal/store/records " +
 		"internal/store/db",
-	"internal/store/index": ". internal/query internal/store/catalog internal/store/codec internal/store/fts5 internal/store/inverted " +
+	"internal/store/index": ". internal/query internal/store/catalog internal/store/codec internal/store/inverted " +
 		"internal/store/order internal/store/postings internal/store/records internal/store/db " +
-		"internal/store/terms internal/store/words",
+		"internal/store/terms internal/store/wordrows internal/store/words",
 	"internal/store/intents":  "kit/wal request",
 	"internal/store/inverted": "internal/store/postings internal/store/db",
 	"internal/store/jobs":     ". internal/store/db",
@@ -128,7 +128,7 @@ var imports = map[string]string{
 	"internal/store/records":  ". internal/store/catalog internal/store/codec internal/store/db kit/jsonspan",
 	"internal/store/seek": ". internal/query internal/store/catalog internal/store/codec internal/store/index " +
 		"internal/store/names internal/store/order internal/store/postings internal/store/records internal/store/db internal/store/terms " +
-		"internal/store/words spec",
+		"internal/store/wordrows internal/store/words spec",
 	"internal/store/series":     ". internal/store/db",
 	"internal/store/db":         ". spec",
 	"internal/store/sqlite":     ". internal/store/db internal/store/migrations kit/retry",
@@ -136,11 +136,11 @@ var imports = map[string]string{
 	"internal/store/storetest": ". internal/query internal/sample internal/store internal/store/erase internal/store/verify " +
 		"kit/tokenizer request spec spec/paging spec/spectest",
 	"internal/store/terms": ". internal/query internal/store/inverted internal/store/postings internal/store/db kit/jsonspan spec",
-	"internal/store/verify": ". internal/query internal/store/catalog internal/store/codec internal/store/fts5 internal/store/index " +
+	"internal/store/verify": ". internal/query internal/store/catalog internal/store/codec internal/store/index " +
 		"internal/store/inverted internal/store/order internal/store/pages internal/store/postings " +
-		"internal/store/records internal/store/db internal/store/terms internal/store/words",
-	"internal/store/words": ". internal/query internal/store/fts5 internal/store/postings internal/store/db kit/jsonspan " +
-		"kit/tokenizer spec",
+		"internal/store/records internal/store/db internal/store/terms internal/store/wordrows internal/store/words",
+	"internal/store/wordrows": "internal/store/postings internal/store/db",
+	"internal/store/words":    ". internal/query internal/store/postings internal/store/wordrows kit/jsonspan kit/tokenizer spec",
 	"internal/viewer": "internal/viewer/watches " +
 		". internal/access internal/access/seen internal/query internal/viewer/actions " +
 		"internal/viewer/administration internal/viewer/documents internal/viewer/list " +

@@ -12,7 +12,6 @@ import (
 	"understudy/internal/store/codec"
 	"understudy/internal/store/db"
 	"understudy/internal/store/erase"
-	"understudy/internal/store/fts5"
 	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
 )
@@ -126,7 +125,7 @@ func (e erasable) SanitizeIndex(ctx context.Context) error {
 	if err := e.db.Index.Flush(ctx); err != nil {
 		return err
 	}
-	return fts5.Sanitize(ctx, e.db.pool)
+	return e.db.Index.Words.Sanitize(ctx, e.db.pool)
 }
 
 // Versions implements erase.Rows.

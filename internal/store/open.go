@@ -16,6 +16,7 @@ import (
 	"understudy/internal/store/db"
 	"understudy/internal/store/erase"
 	"understudy/internal/store/evict"
+	"understudy/internal/store/fts5"
 	"understudy/internal/store/history"
 	"understudy/internal/store/index"
 	"understudy/internal/store/jobs"
@@ -78,11 +79,12 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
 	}
 	d := &DB{o: o}
-	d.pool = db.NewPool(sqlite.NewEngine(path, o.Limit, o.logShare()), o.Readers, d.counts.settleWrite)
+	engine, words := sqlite.NewEngine(path, o.Limit, o.logShare()), fts5.Table{}
+	d.pool = db.NewPool(engine, o.Readers, d.counts.settleWrite)
 	catalog := catalog.New(d.pool, o.Specs)
 	d.catalog, d.opener = catalog, records.New(catalog, seek.MaxHelpers+1)
 	d.counts.pool, d.watchers.pool = d.pool, d.pool
-	d.Index = index.New(d.pool, catalog, d.opener)
+	d.Index = index.New(d.pool, catalog, d.opener, words)
 	d.Seeker = seek.New(d.pool, catalog, d.opener, d.Index, &d.counts.epoch, o.Now)
 	d.Records = history.New(d.pool, catalog, d.opener)
 	d.Jobs, d.KV, d.Series = jobs.NewQueue(d.pool), kv.New(d.pool), series.New(d.pool)

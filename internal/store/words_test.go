@@ -24,6 +24,7 @@ import (
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/sqlite"
 	"understudy/internal/store/storetest"
+	"understudy/internal/store/wordrows"
 )
 
 // pendingRows is how many saves have left their words and terms to be written later.
@@ -271,12 +272,12 @@ func TestWordsVerifiedAndRebuilt(t *testing.T) {
 	storetest.VerifyDB(t, d)
 	damage := func(c db.Conn) (bool, error) {
 		return c.RunTransaction(t.Context(), func() error {
-			row := fts5.Row{0: "0102zanzibar000007 0102speaks 0102of 0102everything", 1: "0108delivered", 4: "010614155550000"}
+			row := wordrows.Row{0: "0102zanzibar000007 0102speaks 0102of 0102everything", 1: "0108delivered", 4: "010614155550000"}
 			at, err := c.(*sqlite.Conn).QueryInteger("SELECT doc FROM word WHERE term = '0102zanzibar000007'")
 			if err != nil {
 				return err
 			}
-			return fts5.Update(c, []fts5.Write{{Posting: at, Delete: true, Row: row}, {Posting: 12345, Row: row}})
+			return new(fts5.Table).Update(c, []wordrows.Write{{Posting: at, Delete: true, Row: row}, {Posting: 12345, Row: row}})
 		})
 	}
 	if err := store.Pool(d).Write(t.Context(), damage); err != nil {

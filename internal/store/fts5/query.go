@@ -1,33 +1,15 @@
-// This file finds rows in the table and among the rows that wait to be written.
+// This file finds rows in the table.
 
 package fts5
 
 import (
 	"database/sql/driver"
-	"slices"
 	"strings"
 
 	"understudy/internal/store/db"
 	"understudy/internal/store/postings"
+	"understudy/internal/store/wordrows"
 )
-
-// Op says how a Query combines its parts.
-type Op int
-
-const (
-	AnyPhrase          Op = iota // one of the phrases in Phrases is in the row; the query has no parts
-	AllParts                     // every part matches; there is at least one part
-	AnyPart                      // one of the parts matches; there is at least one part
-	FirstWithoutSecond           // the first of two parts matches and the second does not
-)
-
-// Query describes rows. Its zero value matches no row.
-type Query struct {
-	Op      Op
-	Phrases []string // phrases, each of which is words separated by a space
-	Prefix  bool     // the last word of each phrase matches all words that begin with it
-	Parts   []Query
-}
 
 var (
 	selectDown = &db.Statement{Head: "SELECT rowid FROM words WHERE words MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?",
@@ -36,10 +18,9 @@ var (
 		Reads: db.Index}
 )
 
-// Find returns the postings whose rows match a query, as if the pending rows were written. If up is set, they are in
-// ascending order.
-func Find(c db.Conn, pending Pending, q *Query, up bool) (postings.Iterator, error) {
-	match, err := q.buildExpression(c)
+// Search implements wordrows.Table.
+func (t Table) Search(c db.Conn, q *wordrows.Query, up bool) (postings.Iterator, error) {
+	match, err := t.buildExpression(c, q)
 	if err != nil {
 		return nil, err
 	}
@@ -47,23 +28,7 @@ func Find(c db.Conn, pending Pending, q *Query, up bool) (postings.Iterator, err
 	if up {
 		st = selectUp
 	}
-	written := &postings.Scan{C: c, St: st, Args: []driver.Value{match}, Up: up}
-	if len(pending) == 0 {
-		return written, nil
-	}
-	touched, found := &postings.Slice{Up: up}, &postings.Slice{Up: up}
-	for i := range pending {
-		w := &pending[i]
-		touched.Spots = append(touched.Spots, w.Posting)
-		if !w.Delete && q.Match(&w.Row) {
-			found.Spots = append(found.Spots, w.Posting)
-		}
-	}
-	if !up {
-		slices.Reverse(touched.Spots)
-		slices.Reverse(found.Spots)
-	}
-	return postings.Unite(up, postings.Exclude(up, written, touched), found), nil
+	return &postings.Scan{C: c, St: st, Args: []driver.Value{match}, Up: up}, nil
 }
 
 const (
@@ -71,12 +36,12 @@ const (
 	maxExpanded = 64    // the maximum number of words with a common prefix that are queried one by one
 )
 
-// buildExpression returns the query in the language of FTS5 (sqlite.org/fts5.html#full_text_query_syntax).
+// buildExpression returns a query in the language of FTS5 (sqlite.org/fts5.html#full_text_query_syntax).
 // Words contain no quotes.
-func (q *Query) buildExpression(c db.Conn) (string, error) {
+func (t Table) buildExpression(c db.Conn, q *wordrows.Query) (string, error) {
 	var parts []string
 	for i := range q.Parts {
-		part, err := q.Parts[i].buildExpression(c)
+		part, err := t.buildExpression(c, &q.Parts[i])
 		if err != nil {
 			return "", err
 		}
@@ -88,7 +53,7 @@ func (q *Query) buildExpression(c db.Conn) (string, error) {
 			continue
 		}
 		last := strings.LastIndexByte(phrase, ' ') + 1
-		ends, many, err := ListBeginning(c, phrase[last:], maxExpanded)
+		ends, many, err := t.ListBeginning(c, phrase[last:], maxExpanded)
 		switch {
 		case err != nil:
 			return "", err
@@ -104,28 +69,7 @@ func (q *Query) buildExpression(c db.Conn) (string, error) {
 	if len(parts) == 0 {
 		return matchNone, nil
 	}
-	joint := [...]string{AnyPhrase: " OR ", AllParts: " AND ", AnyPart: " OR ", FirstWithoutSecond: " NOT "}[q.Op]
+	joint := [...]string{wordrows.AnyPhrase: " OR ", wordrows.AllParts: " AND ", wordrows.AnyPart: " OR ",
+		wordrows.FirstWithoutSecond: " NOT "}[q.Op]
 	return "(" + strings.Join(parts, joint) + ")", nil
-}
-
-// Match reports whether Find would find a row.
-func (q *Query) Match(row *Row) bool {
-	return q.match(" " + strings.Join(row[:], "  ") + " ") // columns are joined by two spaces, so that no phrase spans two of them
-}
-
-// match reports whether the query matches a text in which each word is surrounded by spaces.
-func (q *Query) match(text string) bool {
-	switch q.Op {
-	case AllParts:
-		return !slices.ContainsFunc(q.Parts, func(part Query) bool { return !part.match(text) })
-	case AnyPart:
-		return slices.ContainsFunc(q.Parts, func(part Query) bool { return part.match(text) })
-	case FirstWithoutSecond:
-		return q.Parts[0].match(text) && !q.Parts[1].match(text)
-	}
-	end := " "
-	if q.Prefix {
-		end = ""
-	}
-	return slices.ContainsFunc(q.Phrases, func(phrase string) bool { return strings.Contains(text, " "+phrase+end) })
 }

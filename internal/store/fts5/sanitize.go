@@ -38,8 +38,8 @@ type separator struct {
 	text          string
 }
 
-// Sanitize replaces what deleted words have left in the index, in short transactions.
-func Sanitize(ctx context.Context, pool *db.Pool) error {
+// Sanitize implements wordrows.Table.
+func (Table) Sanitize(ctx context.Context, pool *db.Pool) error {
 	err := pool.Release(ctx, func(c db.Conn) (bool, error) {
 		return c.RunTransaction(ctx, func() error { return dropMerged(c) })
 	})

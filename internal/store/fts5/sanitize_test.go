@@ -16,6 +16,7 @@ import (
 	cases "understudy/internal/sample"
 	"understudy/internal/store/fts5/fts5test"
 	"understudy/internal/store/sqlite"
+	"understudy/internal/store/wordrows"
 )
 
 // mergeModel is a table of words and what must be in it.
@@ -23,13 +24,13 @@ type mergeModel struct {
 	testing.TB
 	c    *sqlite.Conn
 	rng  *rand.Rand
-	held map[int64]Row   // by posting
-	gone map[string]bool // words that no row has
+	held map[int64]wordrows.Row // by posting
+	gone map[string]bool        // words that no row has
 	next int64
 }
 
 func newMergeModel(t testing.TB, seed uint64) *mergeModel {
-	m := &mergeModel{TB: t, c: fts5test.Open(t), rng: rand.New(rand.NewPCG(seed, 42)), held: map[int64]Row{}, gone: map[string]bool{}}
+	m := &mergeModel{TB: t, c: fts5test.Open(t), rng: rand.New(rand.NewPCG(seed, 42)), held: map[int64]wordrows.Row{}, gone: map[string]bool{}}
 	m.set("pgsz", []int{40, 64, 150, 1000}[m.rng.IntN(4)])
 	m.set("automerge", []int{0, 2, 4, 16}[m.rng.IntN(4)])
 	m.set("crisismerge", []int{2, 4, 16, 100}[m.rng.IntN(4)])
@@ -78,11 +79,11 @@ func (m *mergeModel) save(n int) {
 	}
 	slices.Sort(spots)
 	for _, spot := range spots {
-		var row Row
+		var row wordrows.Row
 		for c := range row {
 			row[c] = m.text(fmt.Sprintf("0%d%c", m.rng.Int64N(3), "bppphhnuo"[c]))
 		}
-		m.must(Update(m.c, []Write{{Posting: spot, Row: row}}))
+		m.must(table.Update(m.c, []wordrows.Write{{Posting: spot, Row: row}}))
 		m.held[spot] = row
 	}
 	m.must(m.c.ExecuteOnce("COMMIT"))
@@ -99,7 +100,7 @@ func (m *mergeModel) erase(n int) {
 		all = all[from:]
 	}
 	for _, spot := range all[:min(n, len(all))] {
-		m.must(Update(m.c, []Write{{Posting: spot, Delete: true, Row: m.held[spot]}}))
+		m.must(table.Update(m.c, []wordrows.Write{{Posting: spot, Delete: true, Row: m.held[spot]}}))
 		for _, text := range m.held[spot] {
 			for word := range strings.FieldsSeq(text) {
 				m.gone[word] = true
@@ -128,11 +129,11 @@ func (m *mergeModel) erase(n int) {
 // seeking each word, and has FTS5 check its own structure.
 func (m *mergeModel) check() {
 	m.Helper()
-	want, docs := map[Word]bool{}, map[string][]int64{}
+	want, docs := map[wordrows.Word]bool{}, map[string][]int64{}
 	for _, spot := range slices.Sorted(maps.Keys(m.held)) {
 		for c, text := range m.held[spot] {
 			for at, word := range strings.Fields(text) {
-				want[Word{word, spot, c, int64(at)}] = true
+				want[wordrows.Word{Text: word, Posting: spot, Column: c, At: int64(at)}] = true
 				if all := docs[word]; len(all) == 0 || all[len(all)-1] != spot {
 					docs[word] = append(all, spot)
 				}
@@ -140,7 +141,7 @@ func (m *mergeModel) check() {
 		}
 	}
 	n := 0
-	m.must(VisitWords(m.c, func(w Word) error {
+	m.must(table.VisitWords(m.c, func(w wordrows.Word) error {
 		n++
 		if !want[w] {
 			m.Fatalf("the index has %v, which no row has", w)

@@ -11,10 +11,10 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/db"
-	"understudy/internal/store/fts5"
 	"understudy/internal/store/inverted"
 	"understudy/internal/store/records"
 	"understudy/internal/store/terms"
+	"understudy/internal/store/wordrows"
 	"understudy/internal/store/words"
 )
 
@@ -48,13 +48,14 @@ var (
 	updateTermsOf = &db.Statement{Head: "UPDATE kind SET terms = ? WHERE number = ?"}
 )
 
-// Index maintains the indexes of terms and words. CheckSearchable, ScheduleFlush and Ranges are safe for
+// Index maintains the indexes of terms and words. CheckSearchable, ScheduleFlush, Ranges and Words are safe for
 // concurrent use. Only the writing goroutine may use the rest.
 type Index struct {
 	pool    *db.Pool
 	catalog *catalog.Catalog
 	records *records.Opener
 	Ranges  terms.Ranges
+	Words   wordrows.Table // the rows of the index of words
 	built   completeUpTo
 	broken  atomic.Bool // damaged records stopped the filling of the indexes
 	cutter  words.Cutter
@@ -64,9 +65,9 @@ type Index struct {
 	flushTimer flushTimer
 }
 
-// New returns an index. The caller must Load it.
-func New(pool *db.Pool, catalog *catalog.Catalog, records *records.Opener) *Index {
-	return &Index{pool: pool, catalog: catalog, records: records}
+// New returns an index that stores words in a table. The caller must Load it.
+func New(pool *db.Pool, catalog *catalog.Catalog, records *records.Opener, words wordrows.Table) *Index {
+	return &Index{pool: pool, catalog: catalog, records: records, Words: words}
 }
 
 // Load reads the progress of the indexes when a file is opened. It empties the indexes for which the specs have
@@ -113,7 +114,8 @@ func (x *Index) Learn(ctx context.Context) error {
 	}
 	defer leave()
 	for _, k := range x.catalog.Kinds() {
-		if err := x.pool.Read(ctx, k.Words.Learn); err != nil {
+		err := x.pool.Read(ctx, func(c db.Conn) error { return k.Words.Learn(&wordrows.Snapshot{C: c, Table: x.Words}) })
+		if err != nil {
 			return db.WrapError(false, err, "read the words that kinds have")
 		}
 	}
@@ -195,7 +197,7 @@ func (x *Index) setProgress(ctx context.Context, c db.Conn, u Progress, newWords
 			return err
 		}
 		if u.Words == 0 {
-			if err := fts5.Clear(c); err != nil {
+			if err := x.Words.Clear(c); err != nil {
 				return err
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"encoding/binary"
 
 	"understudy/internal/store/codec"
-	"understudy/internal/store/fts5"
 	"understudy/internal/store/inverted"
+	"understudy/internal/store/wordrows"
 )
 
 // appendTo appends the packed changes. Numbers are varints (encoding/binary):
@@ -49,7 +49,7 @@ func (a *changes) parse(data []byte) error {
 	a.out = parseEntries(&r, a.out)
 	a.in = parseEntries(&r, a.in)
 	for range r.Count(r.Len()) {
-		w := fts5.Write{Posting: r.Varint(), Delete: r.Byte() != 0}
+		w := wordrows.Write{Posting: r.Varint(), Delete: r.Byte() != 0}
 		for c := range w.Row {
 			w.Row[c] = string(r.Take(r.Count(r.Len())))
 		}

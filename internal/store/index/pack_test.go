@@ -4,8 +4,8 @@ import (
 	"reflect"
 	"testing"
 
-	"understudy/internal/store/fts5"
 	"understudy/internal/store/inverted"
+	"understudy/internal/store/wordrows"
 )
 
 // FuzzPending reads any bytes as what is pending; what can be read is packed to what reads the
@@ -14,7 +14,7 @@ func FuzzPending(f *testing.F) {
 	some := changes{
 		out:   []inverted.Entry{{Token: 1 << 59, Posting: -5}, {Token: 7, Posting: -5}},
 		in:    []inverted.Entry{{Token: 0, Posting: 1 << 62}},
-		words: []fts5.Write{{Posting: 9, Delete: true, Row: fts5.Row{"00ba 00bb", 8: "00oc"}}, {Posting: 9}},
+		words: []wordrows.Write{{Posting: 9, Delete: true, Row: wordrows.Row{"00ba 00bb", 8: "00oc"}}, {Posting: 9}},
 	}
 	f.Add(some.appendTo(nil))
 	f.Add([]byte{0, 0, 0})

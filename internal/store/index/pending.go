@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"understudy/internal/store/db"
-	"understudy/internal/store/fts5"
 	"understudy/internal/store/inverted"
 	"understudy/internal/store/terms"
+	"understudy/internal/store/wordrows"
 )
 
 const (
@@ -38,7 +38,7 @@ var (
 // Pending are the changes that are not yet written to the tables of the indexes. It is read-only.
 type Pending struct {
 	Terms inverted.Pending
-	Words fts5.Pending
+	Words wordrows.Pending
 }
 
 // ReadPending returns the changes that are pending in the snapshot of a transaction.
@@ -51,12 +51,12 @@ func ReadPending(c db.Conn) (Pending, error) {
 // changes are the index changes of consecutive saves.
 type changes struct {
 	out, in []inverted.Entry
-	words   []fts5.Write
+	words   []wordrows.Write
 }
 
 // pending returns the combined effect of the changes. It reuses the memory of a.
 func (a *changes) pending() Pending {
-	return Pending{inverted.NewPending(a.out, a.in), fts5.NewPending(a.words)}
+	return Pending{inverted.NewPending(a.out, a.in), wordrows.NewPending(a.words)}
 }
 
 // read reads the pending changes from the file and appends them to a.
@@ -137,7 +137,7 @@ func (x *Index) write(c db.Conn, then changes) error {
 	if err := inverted.Update(c, p.Terms); err != nil {
 		return err
 	}
-	return fts5.Update(c, p.Words)
+	return x.Words.Update(c, p.Words)
 }
 
 // flushTimer says whether a transaction that writes the pending changes is scheduled.

@@ -16,13 +16,14 @@ import (
 	"understudy/internal/store/postings"
 	"understudy/internal/store/records"
 	"understudy/internal/store/terms"
+	"understudy/internal/store/wordrows"
 	"understudy/internal/store/words"
 	"understudy/spec"
 )
 
 // seekPlan is a query in which names are replaced by the numbers of the database.
 type seekPlan struct {
-	ranges   *terms.Ranges
+	index    *index.Index
 	q        *query.RecordQuery
 	kinds    []*kindPlan
 	byShape  map[int64]*kindPlan
@@ -44,7 +45,7 @@ type kindPlan struct {
 
 // plan plans a query that was already checked.
 func (s *Seeker) plan(q *query.RecordQuery) *seekPlan {
-	p := &seekPlan{ranges: &s.index.Ranges, q: q, byShape: map[int64]*kindPlan{}, exact: len(q.IDs) == 0}
+	p := &seekPlan{index: s.index, q: q, byShape: map[int64]*kindPlan{}, exact: len(q.IDs) == 0}
 	p.from, p.to = positionRange(*q)
 	for _, k := range s.catalog.Kinds() {
 		if !hasKind(q, k.Source, k.Name) {
@@ -135,7 +136,7 @@ func (p *seekPlan) findCandidates(c db.Conn) (s postings.Iterator, err error) {
 	for i, k := range p.kinds {
 		kinds[i] = k.kind.Words
 	}
-	text, err := words.Find(c, p.pending.Words, p.text, kinds, up)
+	text, err := words.Find(&wordrows.Snapshot{C: c, Table: p.index.Words, Pending: p.pending.Words}, p.text, kinds, up)
 	if err != nil || !p.q.HasTerms() {
 		return text, err
 	}
@@ -155,7 +156,7 @@ func (p *seekPlan) termSpots(c db.Conn, joined bool) postings.Iterator {
 			if !joined { // if joined, the other iterator has only records of the kind
 				all = placeSpots(c, k.kind.Number, k.candidates[i].Shape, p.q)
 			}
-			found := k.candidates[i].Find(c, &p.pending.Terms, p.ranges, p.q.OldestFirst, all)
+			found := k.candidates[i].Find(c, &p.pending.Terms, &p.index.Ranges, p.q.OldestFirst, all)
 			streams = append(streams, postings.Sieve(p.q.OldestFirst, found, p.sieves(c, k.filters[i])...))
 		}
 	}
@@ -168,7 +169,7 @@ func (p *seekPlan) termSpots(c db.Conn, joined bool) postings.Iterator {
 // sieves returns, for each plan, an iterator over the postings that match the plan.
 func (p *seekPlan) sieves(c db.Conn, plans []terms.Plan) (all []postings.Iterator) {
 	for i := range plans {
-		all = append(all, plans[i].Find(c, &p.pending.Terms, p.ranges, p.q.OldestFirst, nil))
+		all = append(all, plans[i].Find(c, &p.pending.Terms, &p.index.Ranges, p.q.OldestFirst, nil))
 	}
 	return all
 }

@@ -8,10 +8,10 @@ import (
 
 	"understudy/internal/query"
 	"understudy/internal/store/db"
-	"understudy/internal/store/fts5"
 	"understudy/internal/store/index"
 	"understudy/internal/store/order"
 	"understudy/internal/store/records"
+	"understudy/internal/store/wordrows"
 	"understudy/internal/store/words"
 )
 
@@ -88,7 +88,7 @@ func (v *verifying) checkWords() error {
 
 // sumWords adds the hashes of the words of the records and subtracts the hashes of the words in the index.
 func (v *verifying) sumWords(sums *indexSums) error {
-	err := fts5.VisitWords(v.c, func(w fts5.Word) error {
+	err := v.db.index.Words.VisitWords(v.c, func(w wordrows.Word) error {
 		sums.add(w.Posting, -maphash.Comparable(sums.seed, w))
 		return db.CheckContext(v.ctx)
 	})
@@ -97,7 +97,7 @@ func (v *verifying) sumWords(sums *indexSums) error {
 	}
 	for i := range v.pending.Words {
 		one := &v.pending.Words[i]
-		one.VisitWords(func(w fts5.Word) {
+		one.VisitWords(func(w wordrows.Word) {
 			hash := maphash.Comparable(sums.seed, w)
 			if !one.Delete {
 				hash = -hash
@@ -122,7 +122,7 @@ func (v *verifying) sumWords(sums *indexSums) error {
 			sums.names[e.Is] = e.New.ID
 		}
 		f, _ := query.FactsOf(e.New.Parent, e.New.Body, nil)
-		x.VisitWords(e.Kind.Words, &f, e.Is, func(w fts5.Word) { sums.add(w.Posting, maphash.Comparable(sums.seed, w)) })
+		x.VisitWords(e.Kind.Words, &f, e.Is, func(w wordrows.Word) { sums.add(w.Posting, maphash.Comparable(sums.seed, w)) })
 		return nil
 	})
 }

@@ -10,7 +10,6 @@ import (
 
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/db"
-	"understudy/internal/store/fts5"
 	"understudy/internal/store/index"
 	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
@@ -117,7 +116,7 @@ func (v *verifying) readIndexes() (err error) {
 
 // checkFile runs the engine's own checks.
 func (v *verifying) checkFile() error {
-	return errors.Join(fts5.Reload(v.c), v.db.pool.Engine.CheckFile(v.c, func(problem string) { v.addProblem("%s", problem) }))
+	return errors.Join(v.db.index.Words.Reload(v.c), v.db.pool.Engine.CheckFile(v.c, func(problem string) { v.addProblem("%s", problem) }))
 }
 
 // countVisited counts the rows that visitRows visits in a store without damage. A block counts as one row, and

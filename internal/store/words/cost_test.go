@@ -17,9 +17,9 @@ import (
 
 	"understudy/internal/query"
 	"understudy/internal/store/db"
-	"understudy/internal/store/fts5"
 	"understudy/internal/store/fts5/fts5test"
 	"understudy/internal/store/inverted"
+	"understudy/internal/store/wordrows"
 	"understudy/kit/tokenizer"
 )
 
@@ -66,7 +66,7 @@ func writeMessages(b *testing.B, c db.Conn, name string) {
 		_, err := c.RunTransaction(b.Context(), func() error {
 			writes := cutter.Writes(edits)
 			if name == "fts5" {
-				return fts5.Update(c, fts5.NewPending(writes))
+				return table.Update(c, wordrows.NewPending(writes))
 			}
 			var in []inverted.Entry
 			for i := range writes {
@@ -85,7 +85,7 @@ func writeMessages(b *testing.B, c db.Conn, name string) {
 
 // appendWords appends the entries of a row: its words in an order that keeps beginnings together and, with pairs, each two
 // words that stand together.
-func appendWords(in []inverted.Entry, w *fts5.Write, seed maphash.Seed, pairs bool) []inverted.Entry {
+func appendWords(in []inverted.Entry, w *wordrows.Write, seed maphash.Seed, pairs bool) []inverted.Entry {
 	first := len(in)
 	add := func(tag, start, whole string) {
 		token := int64(1)<<62 | int64(maphash.String(seed, tag)&(1<<14-1))<<48 | int64(maphash.String(seed, whole)&(1<<16-1))
@@ -122,13 +122,13 @@ func findPhrase(b *testing.B) {
 		edits = append(edits, Edit{Kind: kind, Is: int64(i) << 14, New: message(rng, zipf)})
 	}
 	writes := cutter.Writes(edits)
-	if err := fts5.Update(c, fts5.NewPending(writes)); err != nil {
+	if err := table.Update(c, wordrows.NewPending(writes)); err != nil {
 		b.Fatal(err)
 	}
 	plan := &Plan{pattern: tokenizer.Phrase(false, "code your")}
 	for range b.N {
-		before := cpuTime()
-		found, err := Find(c, nil, plan, []*Kind{kind}, false)
+		before, snapshot := cpuTime(), &wordrows.Snapshot{C: c, Table: table}
+		found, err := Find(snapshot, plan, []*Kind{kind}, false)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -136,7 +136,7 @@ func findPhrase(b *testing.B) {
 			b.Fatalf("found %v, %v", ok, err)
 		}
 		b.ReportMetric(float64((cpuTime()-before).Nanoseconds())/records, "fts5-ns/record")
-		bound, err := plan.bind(c, []*Kind{kind})
+		bound, err := plan.bind(snapshot, []*Kind{kind})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"understudy/internal/query"
-	"understudy/internal/store/fts5"
+	"understudy/internal/store/wordrows"
 	"understudy/kit/jsonspan"
 	"understudy/kit/tokenizer"
 	"understudy/spec"
@@ -96,13 +96,13 @@ func isTime(c column, text string) bool {
 type Cutter struct {
 	texts  texts
 	cutter tokenizer.Cutter
-	parts  [fts5.Columns][]byte
-	last   [fts5.Columns]int // for each column, the number of the field of its last word
-	words  []int             // for each field, the number of its words in the body
+	parts  [wordrows.Columns][]byte
+	last   [wordrows.Columns]int // for each column, the number of the field of its last word
+	words  []int                 // for each field, the number of its words in the body
 }
 
 // row returns the words of a body by column: cut, folded and tagged.
-func (x *Cutter) row(k *Kind, facts *query.Facts) (row fts5.Row) {
+func (x *Cutter) row(k *Kind, facts *query.Facts) (row wordrows.Row) {
 	for c := range x.parts {
 		x.parts[c] = x.parts[c][:0]
 	}
@@ -139,7 +139,7 @@ func (x *Cutter) row(k *Kind, facts *query.Facts) (row fts5.Row) {
 }
 
 // VisitWords calls yield with every word of a body as the index stores it for a posting.
-func (x *Cutter) VisitWords(k *Kind, f *query.Facts, posting int64, yield func(fts5.Word)) {
-	w := fts5.Write{Posting: posting, Row: x.row(k, f)}
+func (x *Cutter) VisitWords(k *Kind, f *query.Facts, posting int64, yield func(wordrows.Word)) {
+	w := wordrows.Write{Posting: posting, Row: x.row(k, f)}
 	w.VisitWords(yield)
 }

@@ -4,9 +4,8 @@ package words
 
 import (
 	"understudy/internal/query"
-	"understudy/internal/store/db"
-	"understudy/internal/store/fts5"
 	"understudy/internal/store/postings"
+	"understudy/internal/store/wordrows"
 )
 
 // Kind is what the index knows about a kind of records. It is safe for concurrent use.
@@ -29,13 +28,13 @@ func NewKind(number int64, name string, rule Rule) *Kind {
 // Edit is the change of a record in one shape.
 type Edit = postings.Edit[*Kind]
 
-// Writes returns the writes that edits cause, for fts5.NewPending. It leaves out rows that do not change. From now on
+// Writes returns the writes that edits cause, for wordrows.NewPending. It leaves out rows that do not change. From now on
 // queries search for the words of the new rows.
-func (x *Cutter) Writes(edits []Edit) []fts5.Write {
-	writes := make([]fts5.Write, 0, len(edits))
+func (x *Cutter) Writes(edits []Edit) []wordrows.Write {
+	writes := make([]wordrows.Write, 0, len(edits))
 	for i := range edits {
 		e := &edits[i]
-		var old, new fts5.Row
+		var old, new wordrows.Row
 		if e.Old != nil {
 			old = x.row(e.Kind, e.Old)
 		}
@@ -48,26 +47,25 @@ func (x *Cutter) Writes(edits []Edit) []fts5.Write {
 			continue
 		}
 		if !old.IsEmpty() {
-			writes = append(writes, fts5.Write{Posting: e.Was, Delete: true, Row: old})
+			writes = append(writes, wordrows.Write{Posting: e.Was, Delete: true, Row: old})
 		}
 		if !new.IsEmpty() {
 			e.Kind.add(&new)
-			writes = append(writes, fts5.Write{Posting: e.Is, Row: new})
+			writes = append(writes, wordrows.Write{Posting: e.Is, Row: new})
 		}
 	}
-	fts5.Sort(writes)
+	wordrows.Sort(writes)
 	return writes
 }
 
-// Find returns the postings that a plan finds in some kinds, as if the pending rows were written, in ascending order if
-// up is set.
-func Find(c db.Conn, pending fts5.Pending, p *Plan, kinds []*Kind, up bool) (postings.Iterator, error) {
+// Find returns the postings that a plan finds in some kinds, in ascending order if up is set.
+func Find(s *wordrows.Snapshot, p *Plan, kinds []*Kind, up bool) (postings.Iterator, error) {
 	if p == nil {
 		return &postings.Slice{Up: up}, nil
 	}
-	q, err := p.bind(c, kinds)
+	q, err := p.bind(s, kinds)
 	if err != nil {
 		return nil, err
 	}
-	return fts5.Find(c, pending, &q, up)
+	return s.Find(&q, up)
 }

@@ -15,9 +15,12 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/store/fts5"
 	"understudy/internal/store/fts5/fts5test"
+	"understudy/internal/store/wordrows"
 	"understudy/kit/tokenizer"
 	"understudy/spec/spectest"
 )
+
+var table fts5.Table
 
 // FuzzWordsInFTS5 writes the words of a text and reads from the index what it
 // has taken them for; then it finds them, and takes them out.
@@ -35,13 +38,13 @@ func FuzzWordsInFTS5(f *testing.F) {
 		for i := range want {
 			want[i] = "0200" + want[i]
 		}
-		row := fts5.Row{columnOther: strings.Join(want, " ")}
+		row := wordrows.Row{columnOther: strings.Join(want, " ")}
 		kinds[0].add(&row)
-		if err := fts5.Update(c, []fts5.Write{{Posting: 7, Row: row}}); err != nil {
+		if err := table.Update(c, []wordrows.Write{{Posting: 7, Row: row}}); err != nil {
 			t.Fatal(err)
 		}
 		got := make([]string, len(want))
-		err := fts5.VisitWords(c, func(w fts5.Word) error {
+		err := table.VisitWords(c, func(w wordrows.Word) error {
 			checktest.MustTrue(t, w.At < int64(len(want)), "%q: w.At is %v", text, w.At)
 			checktest.MustEqual(t, w.Posting, 7, "%q: w.Posting", text)
 			checktest.MustEqual(t, w.Column, int(columnOther), "%q: w.Column", text)
@@ -55,7 +58,7 @@ func FuzzWordsInFTS5(f *testing.F) {
 			if p.IsEmpty() {
 				continue
 			}
-			s, err := Find(c, nil, &Plan{pattern: p}, kinds, false)
+			s, err := Find(&wordrows.Snapshot{C: c, Table: table}, &Plan{pattern: p}, kinds, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,10 +69,10 @@ func FuzzWordsInFTS5(f *testing.F) {
 				checktest.MustEqual(t, at, 7, "%q is not found: at", text)
 			}
 		}
-		if err := fts5.Update(c, []fts5.Write{{Posting: 7, Delete: true, Row: row}}); err != nil {
+		if err := table.Update(c, []wordrows.Write{{Posting: 7, Delete: true, Row: row}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := fts5.VisitWords(c, func(w fts5.Word) error { t.Fatalf("%q: left is %v", text, w); return nil }); err != nil {
+		if err := table.VisitWords(c, func(w wordrows.Word) error { t.Fatalf("%q: left is %v", text, w); return nil }); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -95,24 +98,24 @@ func TestHiddenFieldsAreNotAskedFor(t *testing.T) {
 	for i := range maxKnown + 1 {
 		many = append(many, fmt.Sprintf("1201many%d", i))
 	}
-	rows := []fts5.Row{{columnPlain: "0105a 0105b 0105long", columnPhone: "0103a"}, {columnPlain: "0105ber 0105ber 0105never 0105berlin"},
+	rows := []wordrows.Row{{columnPlain: "0105a 0105b 0105long", columnPhone: "0103a"}, {columnPlain: "0105ber 0105ber 0105never 0105berlin"},
 		{columnBody: strings.Join(many, " "), columnPlain: "1205long", columnOther: "1200odd"}}
 	for i := range rows {
 		if i == 0 { // the others are in the index before anybody asks
 			calls.add(&rows[i])
 		}
-		if err := fts5.Update(c, []fts5.Write{{Posting: int64(i), Row: rows[i]}}); err != nil {
+		if err := table.Update(c, []wordrows.Write{{Posting: int64(i), Row: rows[i]}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	status := map[string][]string{"calls": {"status"}}
 	both := map[string][]string{"calls": {"from", "sid", "status"}, "messages": {"body"}}
-	phrases := func(all ...string) fts5.Query { return fts5.Query{Phrases: all} }
-	longer := func(q fts5.Query) fts5.Query { q.Prefix = true; return q }
+	phrases := func(all ...string) wordrows.Query { return wordrows.Query{Phrases: all} }
+	longer := func(q wordrows.Query) wordrows.Query { q.Prefix = true; return q }
 	for _, o := range []struct {
 		plan  *Plan
 		kinds []*Kind
-		want  fts5.Query
+		want  wordrows.Query
 	}{
 		{has("a b", false, status), []*Kind{calls, messages}, phrases("0105a 0105b")},
 		{has("a b", true, status), []*Kind{calls}, longer(phrases("0105a 0105b"))},
@@ -124,10 +127,10 @@ func TestHiddenFieldsAreNotAskedFor(t *testing.T) {
 		{has("none", false, nil), []*Kind{calls}, phrases()},
 		{has("man", true, both), []*Kind{messages}, longer(phrases("1201man"))},
 		{has("none", true, both), []*Kind{calls, messages}, longer(phrases("1201none"))},
-		{&Plan{op: fts5.FirstWithoutSecond, parts: []*Plan{has("a", false, status), has("long", false, nil)}}, []*Kind{calls},
-			fts5.Query{Op: fts5.FirstWithoutSecond, Parts: []fts5.Query{phrases("0105a"), phrases("0105long")}}},
+		{&Plan{op: wordrows.FirstWithoutSecond, parts: []*Plan{has("a", false, status), has("long", false, nil)}}, []*Kind{calls},
+			wordrows.Query{Op: wordrows.FirstWithoutSecond, Parts: []wordrows.Query{phrases("0105a"), phrases("0105long")}}},
 	} {
-		if got, err := o.plan.bind(c, o.kinds); err != nil || !reflect.DeepEqual(got, o.want) {
+		if got, err := o.plan.bind(&wordrows.Snapshot{C: c, Table: table}, o.kinds); err != nil || !reflect.DeepEqual(got, o.want) {
 			t.Errorf("%+v, %v, want %+v", got, err, o.want)
 		}
 	}

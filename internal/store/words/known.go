@@ -9,8 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"understudy/internal/store/db"
-	"understudy/internal/store/fts5"
+	"understudy/internal/store/wordrows"
 	"understudy/kit/tokenizer"
 )
 
@@ -74,7 +73,7 @@ func (n *known) canHave(hashes []uint64) bool {
 }
 
 // add adds the words of a row to the known words of their fields, if the row is of this kind.
-func (k *Kind) add(row *fts5.Row) {
+func (k *Kind) add(row *wordrows.Row) {
 	tag := wordTag(k.Number, 0)[:kindTag]
 	for _, text := range row {
 		for word := range strings.SplitSeq(text, " ") {
@@ -91,7 +90,7 @@ func (k *Kind) add(row *fts5.Row) {
 
 // Load adds the words of the pending rows when a file is opened. If they could not be read, every field may have any
 // word, and the reader gets the error.
-func (k *Kind) Load(pending fts5.Pending, broken error) {
+func (k *Kind) Load(pending wordrows.Pending, broken error) {
 	if broken != nil {
 		k.AllowAny()
 	}
@@ -118,9 +117,9 @@ func (k *Kind) AllowAny() {
 
 // Learn reads from the index which words the fields may have, so that no search has to read them. If that fails, the
 // first search of a field tries again and returns the error.
-func (k *Kind) Learn(c db.Conn) error {
+func (k *Kind) Learn(s *wordrows.Snapshot) error {
 	for number := range k.known {
-		if err := k.learn(c, number); err != nil {
+		if err := k.learn(s, number); err != nil {
 			return err
 		}
 	}
@@ -128,13 +127,13 @@ func (k *Kind) Learn(c db.Conn) error {
 }
 
 // learn reads the words of a field in the index, once.
-func (k *Kind) learn(c db.Conn, number int) error {
+func (k *Kind) learn(s *wordrows.Snapshot, number int) error {
 	n := &k.known[number]
 	if n.indexRead.Load() {
 		return nil
 	}
 	tag := wordTag(k.Number, number)
-	all, many, err := fts5.ListBeginning(c, tag, maxKnown)
+	all, many, err := s.Table.ListBeginning(s.C, tag, maxKnown)
 	if err != nil {
 		return err
 	}
@@ -150,7 +149,7 @@ func (k *Kind) learn(c db.Conn, number int) error {
 
 // findFields returns the numbers of those fields in in that may have the words of a pattern. If in is nil, it considers
 // all fields.
-func (k *Kind) findFields(c db.Conn, p tokenizer.Pattern, in map[string][]string) (numbers []int, err error) {
+func (k *Kind) findFields(s *wordrows.Snapshot, p tokenizer.Pattern, in map[string][]string) (numbers []int, err error) {
 	if in == nil {
 		for number := range k.known {
 			numbers = append(numbers, number)
@@ -173,7 +172,7 @@ func (k *Kind) findFields(c db.Conn, p tokenizer.Pattern, in map[string][]string
 		}
 	}
 	return slices.DeleteFunc(numbers, func(number int) bool {
-		if e := k.learn(c, number); e != nil {
+		if e := k.learn(s, number); e != nil {
 			err = e
 		}
 		return !k.known[number].canHave(hashes)

@@ -1,6 +1,6 @@
 // Package words is the index of the words of records. The spec of a kind says which fields are text. The package cuts
-// their text into words, folds the words, and tags each with its kind and field. It finds postings by words with
-// package fts5. A query reads no words of kinds and fields that it does not search.
+// their text into words, folds the words, and tags each with its kind and field. It finds postings by words in
+// the rows of package wordrows. A query reads no words of kinds and fields that it does not search.
 package words
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"understudy/internal/query"
-	"understudy/internal/store/fts5"
+	"understudy/internal/store/wordrows"
 	"understudy/spec"
 )
 
@@ -34,7 +34,7 @@ const (
 )
 
 // columnsOf is the number of columns of a class of fields, by the first column of the class.
-var columnsOf = [fts5.Columns]column{1, 3, 0, 0, 2, 0, 1, 1, 1}
+var columnsOf = [wordrows.Columns]column{1, 3, 0, 0, 2, 0, 1, 1, 1}
 
 const (
 	digits = "0123456789abcdefghijklmnopqrstuvwxyz" // lower case only, because FTS5 ignores case

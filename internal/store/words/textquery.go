@@ -8,8 +8,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
-	"understudy/internal/store/db"
-	"understudy/internal/store/fts5"
+	"understudy/internal/store/wordrows"
 	"understudy/kit/tokenizer"
 )
 
@@ -20,7 +19,7 @@ const (
 
 // Plan is a query.Text that is ready for the index: its words are cut and folded. A nil Plan finds nothing.
 type Plan struct {
-	op      fts5.Op
+	op      wordrows.Op
 	pattern tokenizer.Pattern
 	fields  map[string][]string // the names of the fields to search, by kind, as in query.Text.Fields
 	parts   []*Plan
@@ -73,9 +72,9 @@ func (p *planning) planPart(t *query.Text, not bool, depth int) *Plan {
 		if len(t.Parts) == 0 {
 			return p.fail("a part of the text joins nothing")
 		}
-		plan := &Plan{op: fts5.AllParts}
+		plan := &Plan{op: wordrows.AllParts}
 		if t.Op == query.TextOr {
-			plan.op = fts5.AnyPart
+			plan.op = wordrows.AnyPart
 		}
 		for _, of := range t.Parts {
 			switch part := p.planPart(of, not, depth+1); {
@@ -97,26 +96,26 @@ func (p *planning) planPart(t *query.Text, not bool, depth int) *Plan {
 		if this == nil || without == nil {
 			return this
 		}
-		return &Plan{op: fts5.FirstWithoutSecond, parts: []*Plan{this, without}}
+		return &Plan{op: wordrows.FirstWithoutSecond, parts: []*Plan{this, without}}
 	}
 	return p.fail("there is no text of sort %d", t.Op)
 }
 
 // bind returns the query of the index for some kinds. It leaves out fields that cannot have the words.
-func (p *Plan) bind(c db.Conn, kinds []*Kind) (q fts5.Query, err error) {
-	q = fts5.Query{Op: p.op, Prefix: p.pattern.IsPrefix()}
+func (p *Plan) bind(s *wordrows.Snapshot, kinds []*Kind) (q wordrows.Query, err error) {
+	q = wordrows.Query{Op: p.op, Prefix: p.pattern.IsPrefix()}
 	for _, of := range p.parts {
-		part, err := of.bind(c, kinds)
+		part, err := of.bind(s, kinds)
 		if err != nil {
 			return q, err
 		}
 		q.Parts = append(q.Parts, part)
 	}
-	if p.op != fts5.AnyPhrase {
+	if p.op != wordrows.AnyPhrase {
 		return q, nil
 	}
 	for _, k := range kinds {
-		numbers, err := k.findFields(c, p.pattern, p.fields)
+		numbers, err := k.findFields(s, p.pattern, p.fields)
 		if err != nil {
 			return q, err
 		}

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"understudy/internal/store/fts5"
 	"understudy/internal/store/fts5/fts5test"
 	"understudy/internal/store/postings"
+	"understudy/internal/store/wordrows"
 	"understudy/kit/tokenizer"
 )
 
@@ -24,7 +24,7 @@ func TestPendingRowsAreFoundAlike(t *testing.T) {
 	kinds := []*Kind{some(1, "one"), some(2, "two")}
 	words := []string{"a", "ab", "abc", "b", "bc", "long", "longer"}
 	names := slices.Sorted(maps.Keys(kinds[0].Rule))
-	row := func() (row fts5.Row) {
+	row := func() (row wordrows.Row) {
 		k := kinds[rng.IntN(2)]
 		for class, columns := range columnsOf {
 			for c := range row[class : class+int(columns)] {
@@ -57,45 +57,47 @@ func TestPendingRowsAreFoundAlike(t *testing.T) {
 				p.fields = map[string][]string{"one": {names[rng.IntN(len(names))], names[rng.IntN(len(names))]}, "two": {names[0]}}
 			}
 		} else {
-			p.op = []fts5.Op{fts5.AllParts, fts5.AnyPart, fts5.FirstWithoutSecond}[rng.IntN(3)]
+			p.op = []wordrows.Op{wordrows.AllParts, wordrows.AnyPart, wordrows.FirstWithoutSecond}[rng.IntN(3)]
 			p.parts = []*Plan{plan(depth - 1), plan(depth - 1)}
 		}
 		return p
 	}
-	held := map[int64]fts5.Row{}
+	held := map[int64]wordrows.Row{}
 	for range 10 {
-		var writes []fts5.Write
+		var writes []wordrows.Write
 		for range 1 + rng.IntN(4) { // some saves
-			var some []fts5.Write
+			var some []wordrows.Write
 			for posting := range int64(20) {
 				is, ok := held[posting]
 				if rng.IntN(3) == 0 && ok {
-					some = append(some, fts5.Write{Posting: posting, Delete: true, Row: is})
+					some = append(some, wordrows.Write{Posting: posting, Delete: true, Row: is})
 					delete(held, posting)
 					ok = false
 				}
 				if one := row(); rng.IntN(3) == 0 && !ok && !one.IsEmpty() {
-					some = append(some, fts5.Write{Posting: posting, Row: one})
+					some = append(some, wordrows.Write{Posting: posting, Row: one})
 					held[posting] = one
 				}
 			}
-			fts5.Sort(some)
+			wordrows.Sort(some)
 			writes = append(writes, some...)
 		}
-		pending := fts5.NewPending(writes)
+		pending := wordrows.NewPending(writes)
 		var plans []*Plan
 		var found [][]int64
 		for range 20 {
 			p := plan(3)
 			plans, found = append(plans, p), append(found, findAll(t, func(up bool) (postings.Iterator, error) {
-				return Find(c, pending, p, kinds[:1+len(plans)%2], up)
+				return Find(&wordrows.Snapshot{C: c, Table: table, Pending: pending}, p, kinds[:1+len(plans)%2], up)
 			}))
 		}
-		if err := fts5.Update(c, pending); err != nil {
+		if err := table.Update(c, pending); err != nil {
 			t.Fatal(err)
 		}
 		for i, p := range plans {
-			want := findAll(t, func(up bool) (postings.Iterator, error) { return Find(c, nil, p, kinds[:1+i%2], up) })
+			want := findAll(t, func(up bool) (postings.Iterator, error) {
+				return Find(&wordrows.Snapshot{C: c, Table: table}, p, kinds[:1+i%2], up)
+			})
 			if !slices.Equal(found[i], want) {
 				t.Fatalf("seed %d: %+v finds %v while rows are pending, then %v", seed, p, found[i], want)
 			}

@@ -1,6 +1,6 @@
 // This file handles rows that wait to be written. Searches already find them.
 
-package fts5
+package wordrows
 
 import (
 	"cmp"
