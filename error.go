@@ -125,7 +125,7 @@ func OwnPathStatus(err error) int {
 var packageNames = []string{
 	"access", "accesslog", "actions", "agents", "audit", "callers", "columns", "connect", "credentials", "dispatch", "feed", "folder",
 	"follow", "forecast", "httprange", "jobs", "jsonhttp", "jsonspan", "limiter", "manual", "migrations", "mirror", "profile",
-	"proxy", "query", "search", "seen", "semaphore", "signin", "spec", "store", "upstream", "viewer", "wal", "walk", "watch",
+	"postgres", "proxy", "query", "search", "seen", "semaphore", "signin", "spec", "store", "upstream", "viewer", "wal", "walk", "watch",
 	"webhook", "xmldoc",
 }
 

@@ -98,8 +98,8 @@ var imports = map[string]string{
 	"internal/store": ". internal/query internal/store/annotations internal/store/catalog internal/store/claims internal/store/codec " +
 		"internal/store/db internal/store/erase internal/store/evict internal/store/fts5 internal/store/history internal/store/index " +
 		"internal/store/jobs internal/store/kv internal/store/names internal/store/order internal/store/pages internal/store/postings " +
-		"internal/store/records internal/store/seek internal/store/series internal/store/sqlite internal/store/verify request " +
-		"spec",
+		"internal/store/records internal/store/seek internal/store/series internal/store/sqlite internal/store/verify internal/store/wordrows " +
+		"request spec",
 	"internal/store/annotations": ". internal/store/catalog internal/store/db",
 	"internal/store/catalog": ". internal/store/postings internal/store/db internal/store/terms internal/store/words kit/jsonspan " +
 		"spec",
@@ -132,6 +132,7 @@ var imports = map[string]string{
 	"internal/store/series":     ". internal/store/db",
 	"internal/store/db":         ". spec",
 	"internal/store/sqlite":     ". internal/store/db internal/store/migrations kit/retry",
+	"internal/store/postgres":   ". internal/store/db internal/store/migrations",
 	"internal/store/migrations": "",
 	"internal/store/storetest": ". internal/query internal/sample internal/store internal/store/erase internal/store/verify " +
 		"kit/tokenizer request spec spec/paging spec/spectest",

@@ -177,7 +177,7 @@ func (f *forgetting) findVersions(c db.Conn) (err error) {
 
 var (
 	selectSomeOld = &db.Statement{Head: `SELECT DISTINCT coalesce(p.version, p.number) FROM past p LEFT JOIN held h ON h.number = p.held
-		WHERE p.held BETWEEN ? AND ? AND p.tag IS NOT NULL AND h.version IS NOT coalesce(p.version, p.number) LIMIT ?`}
+		WHERE p.held BETWEEN ? AND ? AND p.tag IS NOT NULL AND h.version IS DISTINCT FROM coalesce(p.version, p.number) LIMIT ?`}
 	deleteVersion   = &db.Statement{Head: "DELETE FROM past WHERE held BETWEEN ? AND ? AND coalesce(version, number) = ?"}
 	deleteRecord    = &db.Statement{Head: "DELETE FROM past WHERE held BETWEEN ? AND ?"}
 	selectNewest    = &db.Statement{Head: "SELECT version FROM held WHERE number BETWEEN ? AND ? AND state & 8 = 0"}

@@ -300,6 +300,6 @@ func (s *saving) removeRecord() error {
 
 var (
 	updateGone = &db.Statement{Head: `UPDATE held SET seen = ?1, state = state | 4,
-		stretch = CASE WHEN state & 4 THEN stretch ELSE ?2 END, since = CASE WHEN state & 4 THEN since ELSE ?3 END
+		stretch = CASE WHEN state & 4 <> 0 THEN stretch ELSE ?2 END, since = CASE WHEN state & 4 <> 0 THEN since ELSE ?3 END
 		WHERE number BETWEEN ?4 AND ?5`}
 )

@@ -27,6 +27,7 @@ import (
 	"understudy/internal/store/series"
 	"understudy/internal/store/sqlite"
 	"understudy/internal/store/verify"
+	"understudy/internal/store/wordrows"
 )
 
 // DB is a store in one SQLite file. It is safe for concurrent use: one goroutine writes and a few read, each
@@ -71,15 +72,11 @@ type counts struct {
 // belongs to another program, or was written by a newer Understudy. The error then says so in one sentence.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	o = o.withDefaults()
-	path, err := filepath.Abs(o.Path)
+	engine, words, err := newEngine(&o)
 	if err != nil {
-		return nil, fmt.Errorf("store: open %s: %w", o.Path, err)
-	}
-	if err := sqlite.MakeFile(path); err != nil {
-		return nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
+		return nil, err
 	}
 	d := &DB{o: o}
-	engine, words := sqlite.NewEngine(path, o.Limit, o.logShare()), fts5.Table{}
 	d.pool = db.NewPool(engine, o.Readers, d.counts.settleWrite)
 	catalog := catalog.New(d.pool, o.Specs)
 	d.catalog, d.opener = catalog, records.New(catalog, seek.MaxHelpers+1)
@@ -96,7 +93,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	d.Eraser = erase.New(erase.Options{Pool: d.pool, Store: erasable{d}, Annotations: d.Annotations, Now: o.Now})
 	if err := d.begin(ctx); err != nil {
 		_ = d.Close()
-		return nil, openError(path, err)
+		return nil, openError(engine.Name(), err)
 	}
 	d.Evictor.Start(ctx)
 	d.Index.ScheduleFlush()
@@ -197,4 +194,17 @@ func (d *DB) Close() error {
 		return fmt.Errorf("store: close: %w", err)
 	}
 	return nil
+}
+
+// newEngine returns the engine of the database that the options name, and its table of words. It makes a file that is
+// not there.
+func newEngine(o *Options) (db.Engine, wordrows.Table, error) {
+	path, err := filepath.Abs(o.Path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("store: open %s: %w", o.Path, err)
+	}
+	if err := sqlite.MakeFile(path); err != nil {
+		return nil, nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
+	}
+	return sqlite.NewEngine(path, o.Limit, o.logShare()), fts5.Table{}, nil
 }

@@ -13,9 +13,10 @@ import (
 )
 
 var (
-	insertPast = &db.Statement{Head: "INSERT OR IGNORE INTO past (held, number, version, since, tag) VALUES ", Tuple: "(?, ?, ?, ?, ?)"}
-	selectTag  = &db.Statement{Head: `SELECT coalesce(version, number) FROM (SELECT number, version, tag FROM past
-		WHERE held = ? ORDER BY number DESC LIMIT 256)
+	insertPast = &db.Statement{Head: "INSERT INTO past (held, number, version, since, tag) VALUES ", Tuple: "(?, ?, ?, ?, ?)",
+		Tail: " ON CONFLICT DO NOTHING"}
+	selectTag = &db.Statement{Head: `SELECT coalesce(version, number) FROM (SELECT number, version, tag FROM past
+		WHERE held = ? ORDER BY number DESC LIMIT 256) newest
 		WHERE tag = ? ORDER BY number DESC`}
 )
 

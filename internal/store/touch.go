@@ -19,7 +19,7 @@ var (
 	updateInvalid    = &db.Statement{Head: "UPDATE held SET state = state | 2 WHERE number BETWEEN ? AND ?"}
 	selectStates     = &db.Statement{Head: `SELECT name, records, changes, generation, (SELECT count(*) FROM (SELECT DISTINCT c.record
 		FROM shape h JOIN clock c ON c.shape = h.number WHERE h.kind = kind.number AND c.parent = 0 AND c.old = 0 AND c.clock = 0 LIMIT ` +
-		maxUnclocked + `)) FROM kind WHERE source = ? ORDER BY name`}
+		maxUnclocked + `) unclocked) FROM kind WHERE source = ? ORDER BY name`}
 	selectOrigin = &db.Statement{Head: "SELECT world FROM source WHERE name = ?"}
 	updateOrigin = &db.Statement{Head: "UPDATE source SET world = ? WHERE name = ?"}
 )

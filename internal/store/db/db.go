@@ -13,7 +13,9 @@ import (
 // so on.
 type Statement struct {
 	Head, Tuple, Tail string
-	Reads             Part // the part of the database that the statement reads, for counting reads
+	Standard          string // replaces Head for engines whose joins are those of the SQL standard: CROSS JOIN has no ON, LATERAL is needed
+	Reads             Part   // the part of the database that the statement reads, for counting reads
+	Whole             bool   // the statement reads a whole table, so an engine does not read all rows before it returns the first
 }
 
 // Part is one of the parts into which reads of the database are counted.
@@ -71,9 +73,11 @@ type Conn interface {
 
 // Hooks are called around the transactions of a connection. Each may be nil.
 type Hooks struct {
-	// Begin is called in a transaction before its work, if another connection may have committed since the last
-	// call. An error ends the transaction.
-	Begin func(ctx context.Context, c Conn) error
+	// Read is run in a transaction before its work, if another connection may have committed since it was last run. In a
+	// writing transaction it locks the row that it reads, or all writers take turns otherwise. Begin is called with the
+	// row. An error ends the transaction.
+	Read  *Statement
+	Begin func(ctx context.Context, c Conn, row []driver.Value) error
 	// Commit is called at the end of each writing transaction, before it commits. An error ends the transaction.
 	Commit func(c Conn) error
 	// End is called after each writing transaction.

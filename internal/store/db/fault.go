@@ -52,20 +52,23 @@ type Class uint8
 
 // The classes of failures.
 const (
-	NoClass Class = iota // not an error of a database
-	Failed               // any other error of a database
-	Damaged              // stored bytes are not what was written
-	Foreign              // the file or the database is of another make
-	Schema               // a table or a column is missing
-	Locked               // another process holds a lock for too long
-	Full                 // no space is left
+	NoClass  Class = iota // not an error of a database
+	Failed                // any other error of a database
+	Damaged               // stored bytes are not what was written
+	Foreign               // the file or the database is of another make
+	Schema                // a table or a column is missing
+	Locked                // another process holds a lock for too long
+	Full                  // no space is left
+	Away                  // the database does not answer
+	Conflict              // the change contradicts a constraint of the schema
 )
 
 // Error is an error of an engine with its class and its reason in words. Its text is that of the engine.
 type Error struct {
-	Class  Class
-	Reason string
-	Err    error
+	Class      Class
+	Reason     string
+	Constraint string // the name of the constraint that the change contradicts, if the engine names it
+	Err        error
 }
 
 // Error returns the engine's text.

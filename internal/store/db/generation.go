@@ -42,12 +42,16 @@ var (
 // generations are the numbers of all topics.
 type generations [topics]int64
 
+// newGenerations returns the numbers of a row of selectGenerations.
+func newGenerations(row []driver.Value) (g generations) {
+	for i := range g {
+		g[i] = row[i].(int64)
+	}
+	return g
+}
+
 func readGenerations(c Conn) (g generations, err error) {
-	_, err = c.QueryRow(selectGenerations, nil, func(r []driver.Value) {
-		for i := range g {
-			g[i] = r[i].(int64)
-		}
-	})
+	_, err = c.QueryRow(selectGenerations, nil, func(r []driver.Value) { g = newGenerations(r) })
 	return g, err
 }
 
@@ -73,10 +77,10 @@ func (p *Pool) MarkChanged(t Topic) { p.memory.changed[t] = true }
 // addHooks makes the transactions of a connection compare the generations.
 func (p *Pool) addHooks(c Conn, writing bool) {
 	if !writing {
-		c.SetHooks(Hooks{Begin: p.refreshReader})
+		c.SetHooks(Hooks{Read: selectGenerations, Begin: p.refreshReader})
 		return
 	}
-	c.SetHooks(Hooks{Begin: p.refreshWriter, Commit: p.writeChanged, End: func(committed bool) {
+	c.SetHooks(Hooks{Read: selectGenerations, Begin: p.refreshWriter, Commit: p.writeChanged, End: func(committed bool) {
 		if m := &p.memory; m.changed != [topics]bool{} {
 			if committed {
 				seen := *m.seen.Load()
@@ -111,11 +115,8 @@ func (p *Pool) Refresh(ctx context.Context) error {
 
 // refreshWriter loads the topics that another process has changed. It runs in a transaction of the writing
 // connection.
-func (p *Pool) refreshWriter(ctx context.Context, c Conn) error {
-	g, err := readGenerations(c)
-	if err != nil {
-		return err
-	}
+func (p *Pool) refreshWriter(ctx context.Context, c Conn, row []driver.Value) error {
+	g := newGenerations(row)
 	for t, n := range g {
 		if n == p.memory.seen.Load()[t] {
 			continue
@@ -132,16 +133,16 @@ func (p *Pool) refreshWriter(ctx context.Context, c Conn) error {
 
 // refreshReader does the same at the beginning of a reading transaction. It waits for the writing connection, because
 // only the goroutine that has it may change what is in memory.
-func (p *Pool) refreshReader(ctx context.Context, c Conn) error {
-	g, err := readGenerations(c)
-	if err != nil || !p.isBehind(&g) {
-		return err
+func (p *Pool) refreshReader(ctx context.Context, _ Conn, row []driver.Value) error {
+	g := newGenerations(row)
+	if !p.isBehind(&g) {
+		return nil
 	}
 	return p.Write(ctx, func(w Conn) (bool, error) {
 		if !p.isBehind(&g) {
 			return false, nil // another goroutine has loaded it meanwhile
 		}
-		return w.RunReading(ctx, func() error { return p.refreshWriter(ctx, w) })
+		return w.RunReading(ctx, func() error { return nil })
 	})
 }
 

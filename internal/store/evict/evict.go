@@ -210,10 +210,13 @@ func (e *Evictor) evictPages(ctx context.Context, before, n int64) (left int64, 
 	}
 }
 
+// lastUse is the time in Unix seconds when a row of table page was last read or saved.
+const lastUse = "CASE WHEN read > at / 1000000000 THEN read ELSE at / 1000000000 END"
+
 var (
-	selectAges = &db.Statement{Head: "SELECT number, max(read, at / 1000000000) FROM page WHERE number > ? ORDER BY number LIMIT ?"}
+	selectAges = &db.Statement{Head: "SELECT number, " + lastUse + " FROM page WHERE number > ? ORDER BY number LIMIT ?"}
 	// deletePages deletes the given pages, except for pages that were read or saved after they were chosen.
-	deletePages = &db.Statement{Head: "DELETE FROM page WHERE max(read, at / 1000000000) <= ? " +
+	deletePages = &db.Statement{Head: "DELETE FROM page WHERE " + lastUse + " <= ? " +
 		"AND number IN (", Tuple: "?", Tail: ") RETURNING 1"}
 	updateEvicted = &db.Statement{Head: "UPDATE counter SET evicted_pages = evicted_pages + ?, evicted_versions = " +
 		"evicted_versions + ?, evicted_at = ?"}

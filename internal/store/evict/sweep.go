@@ -60,7 +60,7 @@ func (s *candidates) takeFree(blocks int) map[int64]uint64 {
 
 var selectOld = &db.Statement{Head: `SELECT p.held, p.number, coalesce(p.version, p.number) FROM past p LEFT
 	JOIN held h ON h.number = p.held
-	WHERE (p.held, p.number) > (?, ?) AND p.tag IS NOT NULL AND h.version IS NOT coalesce(p.version, p.number)
+	WHERE (p.held, p.number) > (?, ?) AND p.tag IS NOT NULL AND h.version IS DISTINCT FROM coalesce(p.version, p.number)
 	ORDER BY p.held, p.number LIMIT ?`}
 
 // findOld returns the oldest versions with numbers greater than above, in ascending order. They have a body and are not

@@ -73,7 +73,7 @@ var (
 	selectRows = &db.Statement{Head: `SELECT c.clock, c.record, h.version, h.state FROM clock c
 		JOIN held h ON h.number = c.record * 64 + ?1
 		WHERE c.shape = ?2 AND c.parent = ?3 AND c.old = 0 AND (c.clock, c.record) < (?4, ?5) AND c.clock >= ?6 AND c.clock < ?7
-		AND (c.clock <> 0 OR ?8)
+		AND (c.clock <> 0 OR ?8 <> 0)
 		AND h.state & ?9 = 0 ORDER BY c.clock DESC, c.record DESC LIMIT ?10`}
 )
 

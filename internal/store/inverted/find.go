@@ -14,7 +14,10 @@ import (
 var (
 	selectFloors = &db.Statement{Head: "SELECT r.number, t.token, t.posting, t.body FROM term_run r CROSS JOIN term_chunk t ON " +
 		"t.rowid = (SELECT f.rowid FROM term_chunk f WHERE f.run = r.number AND (f.token, f.posting) <= (?, ?) " +
-		"ORDER BY f.token DESC, f.posting DESC LIMIT 1)", Reads: db.Index}
+		"ORDER BY f.token DESC, f.posting DESC LIMIT 1)",
+		Standard: "SELECT r.number, t.token, t.posting, t.body FROM term_run r CROSS JOIN LATERAL (SELECT token, posting, body " +
+			"FROM term_chunk f WHERE f.run = r.number AND (f.token, f.posting) <= (?, ?) ORDER BY f.token DESC, f.posting DESC LIMIT 1) t",
+		Reads: db.Index}
 	selectAfter = &db.Statement{Head: "SELECT token, posting, body FROM term_chunk WHERE run = ? AND (token, posting) > (?, ?) " +
 		"ORDER BY token, posting LIMIT 1", Reads: db.Index}
 )

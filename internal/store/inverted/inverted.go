@@ -34,7 +34,7 @@ var (
 	selectChunks = &db.Statement{Head: "SELECT token, posting, body FROM term_chunk WHERE run = ? ORDER BY token, posting"}
 	selectFloor  = &db.Statement{Head: "SELECT token, posting, body FROM term_chunk WHERE run = ? AND (token, posting) <= (?, ?) " +
 		"ORDER BY token DESC, posting DESC LIMIT 1", Reads: db.Index}
-	selectAll    = &db.Statement{Head: "SELECT token, posting, body FROM term_chunk"}
+	selectAll    = &db.Statement{Head: "SELECT token, posting, body FROM term_chunk", Whole: true}
 	insertChunks = &db.Statement{Head: "INSERT INTO term_chunk (run, token, posting, body) VALUES ", Tuple: "(?, ?, ?, ?)"}
 	deleteChunk  = &db.Statement{Head: "DELETE FROM term_chunk WHERE run = ? AND token = ? AND posting = ?"}
 	deleteChunks = &db.Statement{Head: "DELETE FROM term_chunk WHERE run = ?"}

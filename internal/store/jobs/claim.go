@@ -33,11 +33,11 @@ var (
 	// attempt, so that a job that crashes its process is not repeated forever.
 	loseLeases = &db.Statement{Head: `UPDATE job SET
 		state = CASE WHEN stop = 1 THEN 5 WHEN once = 1 OR attempt >= attempts THEN 4 ELSE 1 END,
-		ended = CASE WHEN stop = 1 OR once = 1 OR attempt >= attempts THEN ?1 ELSE 0 END,
+		ended = CASE WHEN stop = 1 OR once = 1 OR attempt >= attempts THEN CAST(?1 AS BIGINT) ELSE 0 END,
 		error = CASE WHEN stop = 1 THEN 'cancelled' WHEN once = 1 THEN 'broke off: its process ended or was not heard of; it runs at most once'
 			ELSE 'broke off: its process ended or was not heard of' END,
 		run_after = ?1, lease_end = 0
-		WHERE number IN (SELECT number FROM job WHERE state = 2 AND (lease_end < ?1 OR (?2 AND worker <> ?3)) LIMIT ?4) RETURNING state`}
+		WHERE number IN (SELECT number FROM job WHERE state = 2 AND (lease_end < ?1 OR (?2 <> 0 AND worker <> ?3)) LIMIT ?4) RETURNING state`}
 	expireJobs = &db.Statement{Head: `UPDATE job SET state = 6, ended = ?1
 		WHERE number IN (SELECT number FROM job WHERE state = 1 AND expires_at > 0 AND expires_at <= ?1 LIMIT ?2) RETURNING number`}
 
@@ -45,7 +45,7 @@ var (
 	// all processes. Each offers its first candidate by a seek in an index, so the cost does not grow with the
 	// number of waiting jobs. In a database with row locks the select of the outer WHERE would need FOR UPDATE
 	// SKIP LOCKED, and the count a lock per kind. SQLite has only one writer.
-	claimJob = &db.Statement{Head: "WITH want (kind, most, lease) AS (VALUES ", Tuple: "(?, ?, ?)", Tail: `),
+	claimJob = &db.Statement{Head: "WITH want (kind, most, lease) AS (VALUES ", Tuple: "(?, CAST(? AS BIGINT), CAST(? AS BIGINT))", Tail: `),
 		room AS (SELECT w.kind, l.lane FROM want w, (SELECT 0 AS lane UNION ALL SELECT 1 UNION ALL SELECT 2) l
 			WHERE l.lane <= ? AND (SELECT count(*) FROM job r WHERE r.state = 2 AND r.kind = w.kind) < w.most),
 		first AS (SELECT (SELECT j.number FROM job j WHERE j.state = 1 AND j.kind = room.kind AND j.lane = room.lane
@@ -62,7 +62,7 @@ var (
 				SELECT (SELECT min(j.run_after) FROM job j WHERE j.state = 1 AND j.kind = seat.kind AND j.lane = seat.lane
 				AND j.run_after > ?) AS t FROM seat
 				UNION ALL SELECT min(lease_end) FROM job WHERE state = 2
-				UNION ALL SELECT min(expires_at) FROM job WHERE state = 1 AND expires_at > 0)),
+				UNION ALL SELECT min(expires_at) FROM job WHERE state = 1 AND expires_at > 0) times),
 			EXISTS (SELECT 1 FROM seat JOIN job j ON j.kind = seat.kind AND j.lane = seat.lane WHERE j.state = 1 AND j.run_after <= ?)`}
 )
 

@@ -19,11 +19,11 @@ var (
 	markJob = &db.Statement{Head: `UPDATE job SET mark = ? WHERE number = ? AND fence = ? AND state = 2 RETURNING number`}
 	// endJob ends a run. A job that was to run again is cancelled if that was requested meanwhile.
 	endJob = &db.Statement{Head: `UPDATE job SET state = CASE WHEN ?1 = 1 AND stop = 1 THEN 5 ELSE ?1 END,
-		ended = CASE WHEN ?1 = 1 AND stop = 0 THEN 0 ELSE ?2 END,
+		ended = CASE WHEN ?1 = 1 AND stop = 0 THEN 0 ELSE CAST(?2 AS BIGINT) END,
 		error = ?3, run_after = CASE WHEN ?1 = 1 THEN ?4 ELSE run_after END, attempt = attempt - ?5, again = again + ?5,
 		weight = CASE WHEN ?6 > 0 THEN ?6 ELSE weight END, lease_end = 0, done = ?7, total = ?8, note = ?9
 		WHERE number = ?10 AND fence = ?11 AND state = 2 RETURNING state`}
-	cancelJob = &db.Statement{Head: `UPDATE job SET stop = 1, ended = CASE state WHEN 1 THEN ?1 ELSE 0 END,
+	cancelJob = &db.Statement{Head: `UPDATE job SET stop = 1, ended = CASE state WHEN 1 THEN CAST(?1 AS BIGINT) ELSE 0 END,
 		error = CASE state WHEN 1 THEN 'cancelled' ELSE error END,
 		state = CASE state WHEN 1 THEN 5 ELSE 2 END WHERE number = ?2 AND state <= 2 RETURNING ` + jobColumns}
 	selectPlan = &db.Statement{Head: "SELECT last FROM job_plan WHERE kind = ?"}

@@ -1,4 +1,4 @@
-// Package migrations has the schema of the store, one numbered file for each step.
+// Package migrations has the schema of the store, one numbered file for each step and engine.
 package migrations
 
 import (
@@ -13,13 +13,19 @@ import (
 // Newest is the number of the last migration.
 const Newest = 5
 
-//go:embed sqlite/*.sql
+// The folders of the engines. Each has the same steps.
+const (
+	SQLite     = "sqlite"
+	PostgreSQL = "postgres"
+)
+
+//go:embed sqlite/*.sql postgres/*.sql
 var files embed.FS
 
-// ReadSQLite returns the migrations for SQLite. The database runs each file whole, in a transaction. Goose's own reader of
+// Read returns the migrations of a folder. The database runs each file whole, in a transaction. Goose's own reader of
 // SQL takes a buffer of 4 MiB for each line of a file.
-func ReadSQLite() ([]*goose.Migration, error) {
-	names, err := files.ReadDir("sqlite")
+func Read(folder string) ([]*goose.Migration, error) {
+	names, err := files.ReadDir(folder)
 	if err != nil {
 		return nil, fmt.Errorf("migrations: %w", err)
 	}
@@ -29,7 +35,7 @@ func ReadSQLite() ([]*goose.Migration, error) {
 		if err != nil {
 			return nil, fmt.Errorf("migrations: %w", err)
 		}
-		text, err := files.ReadFile("sqlite/" + name.Name())
+		text, err := files.ReadFile(folder + "/" + name.Name())
 		if err != nil {
 			return nil, fmt.Errorf("migrations: %w", err)
 		}

@@ -131,10 +131,10 @@ func newOrNextStatement() *db.Statement {
 	for _, table := range []string{"name_recent", "name_middle", "name"} {
 		for turn, from := range []string{"n.id >= ?2", "n.id < ?2"} {
 			parts = append(parts, fmt.Sprintf("SELECT * FROM (SELECT %d AS turn, n.id, n.record FROM %s n WHERE n.kind = ?1 AND %s AND %s "+
-				"ORDER BY n.id LIMIT 1)", turn, table, from, present))
+				"ORDER BY n.id LIMIT 1) %s%d", turn, table, from, present, table, turn))
 		}
 	}
-	return &db.Statement{Head: "SELECT record FROM (" + strings.Join(parts, " UNION ALL ") + ") ORDER BY turn, id LIMIT 1"}
+	return &db.Statement{Head: "SELECT record FROM (" + strings.Join(parts, " UNION ALL ") + ") first ORDER BY turn, id LIMIT 1"}
 }
 
 var selectOrNext = newOrNextStatement()

@@ -15,12 +15,13 @@ var (
 	selectAbove    = &db.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at > ? AND at <= ? ORDER BY at ASC LIMIT 1"}
 	selectStanding = &db.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at BETWEEN ? AND ? LIMIT ?"}
 	selectDeleted  = &db.Statement{Head: "SELECT 1 FROM place WHERE kind = ? LIMIT 1"}
-	countPlaces    = &db.Statement{Head: "SELECT count(*) FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3"}
-	selectPlaces   = &db.Statement{Head: "SELECT kind, at, record FROM place WHERE kind IN (?1, -?1) AND at >= ?2 AND at < ?3 ORDER BY at"}
+	countPlaces    = &db.Statement{Head: "SELECT count(*) FROM place WHERE kind IN (?1, -CAST(?1 AS BIGINT)) AND at >= ?2 AND at < ?3"}
+	selectPlaces   = &db.Statement{Head: "SELECT kind, at, record FROM place WHERE kind IN (?1, -CAST(?1 AS BIGINT)) AND at >= ?2 " +
+		"AND at < ?3 ORDER BY at"}
 	// InsertPlace inserts places under a kind's number or, for deleted records, under the negative number.
 	InsertPlace = &db.Statement{Head: "INSERT INTO place (kind, at, record) VALUES ", Tuple: "(?, ?, ?)"}
 	deletePlace = &db.Statement{Head: "DELETE FROM place WHERE kind = ? AND at = ?"}
-	updateStand = &db.Statement{Head: "UPDATE held SET place = ?1 * 2 + (place & 1) WHERE number BETWEEN ?2 AND ?3"}
+	updateStand = &db.Statement{Head: "UPDATE held SET place = CAST(?1 AS BIGINT) * 2 + (place & 1) WHERE number BETWEEN ?2 AND ?3"}
 )
 
 // Assigner reads and changes the places of one kind in one transaction.

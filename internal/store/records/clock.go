@@ -13,8 +13,9 @@ import (
 var (
 	insertParent = &db.Statement{Head: "INSERT INTO parent (id) VALUES (?) ON CONFLICT DO NOTHING"}
 	selectParent = &db.Statement{Head: "SELECT number FROM parent WHERE id = ?"}
-	InsertClock  = &db.Statement{Head: "INSERT OR IGNORE INTO clock (shape, parent, old, clock, record) VALUES ", Tuple: "(?, ?, ?, ?, ?)"}
-	deleteClock  = &db.Statement{Head: "DELETE FROM clock WHERE shape = ? AND parent = ? AND old = ? AND clock = ? AND record = ?"}
+	InsertClock  = &db.Statement{Head: "INSERT INTO clock (shape, parent, old, clock, record) VALUES ", Tuple: "(?, ?, ?, ?, ?)",
+		Tail: " ON CONFLICT DO NOTHING"}
+	deleteClock = &db.Statement{Head: "DELETE FROM clock WHERE shape = ? AND parent = ? AND old = ? AND clock = ? AND record = ?"}
 )
 
 // FindParent returns the number of a parent's id. It returns 0 for an empty id and -1 for an id that was never seen.
@@ -52,7 +53,7 @@ type ClockScan struct {
 
 var selectClocks = &db.Statement{Head: `SELECT clock, record FROM clock WHERE shape = ? AND parent = ? AND old = ?
 	AND (clock, record) < (?, ?)
-	AND clock >= ? AND clock < ? AND (clock <> 0 OR ?) ORDER BY clock DESC, record DESC LIMIT ?`}
+	AND clock >= ? AND clock < ? AND (clock <> 0 OR ? <> 0) ORDER BY clock DESC, record DESC LIMIT ?`}
 
 // ReadBelow returns at most limit postings below the given one, in descending order of clock and record number.
 func (s *ClockScan) ReadBelow(c db.Conn, below ClockPosting, limit int) (all []ClockPosting, err error) {

@@ -73,9 +73,9 @@ type Period struct {
 
 var (
 	selectPast = &db.Statement{Head: `SELECT held, number, coalesce(version, number), since, 0, 0 FROM past
-		WHERE held BETWEEN ?1 AND ?2 AND since IS NOT -1
-		UNION ALL SELECT number, coalesce(stretch, version), CASE WHEN state & 4 THEN 0 ELSE version END, since, seen, state FROM held
-		WHERE number BETWEEN ?1 AND ?2 AND since IS NOT -1 ORDER BY 1, 2 DESC`}
+		WHERE held BETWEEN ?1 AND ?2 AND since IS DISTINCT FROM -1
+		UNION ALL SELECT number, coalesce(stretch, version), CASE WHEN state & 4 <> 0 THEN 0 ELSE version END, since, seen, state FROM held
+		WHERE number BETWEEN ?1 AND ?2 AND since IS DISTINCT FROM -1 ORDER BY 1, 2 DESC`}
 )
 
 // ReadPeriods returns the periods of the held rows from first to last. They are sorted by row, newest period

@@ -297,9 +297,11 @@ func splitRule(q *query.RecordQuery) (by, also []query.Predicate, none bool) {
 }
 
 var (
-	placeDown = &db.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at <= ?3 >> 10 ORDER BY at DESC LIMIT ?4",
+	placeDown = &db.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 " +
+		"AND at <= CAST(?3 AS BIGINT) >> 10 ORDER BY at DESC LIMIT ?4",
 		Reads: db.Index}
-	placeUp = &db.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 AND at >= ?3 >> 10 ORDER BY at ASC LIMIT ?4",
+	placeUp = &db.Statement{Head: "SELECT at << 10 | ?2 FROM place WHERE kind = ?1 " +
+		"AND at >= CAST(?3 AS BIGINT) >> 10 ORDER BY at ASC LIMIT ?4",
 		Reads: db.Index}
 )
 

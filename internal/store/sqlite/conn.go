@@ -315,7 +315,7 @@ var pragmaVersion = &db.Statement{Head: "PRAGMA data_version"}
 // refresh calls the hook of a transaction's beginning if another connection has committed since the last call.
 // It begins the snapshot of a reading transaction.
 func (c *Conn) refresh(ctx context.Context) error {
-	if c.hooks.Begin == nil {
+	if c.hooks.Read == nil {
 		return nil
 	}
 	version, reads := int64(0), c.reads
@@ -323,11 +323,14 @@ func (c *Conn) refresh(ctx context.Context) error {
 	if _, err := c.QueryRow(pragmaVersion, nil, func(r []driver.Value) { version = r[0].(int64) }); err != nil || version == c.version {
 		return err
 	}
-	if err := c.hooks.Begin(ctx, c); err != nil {
+	var began error
+	if _, err := c.QueryRow(c.hooks.Read, nil, func(r []driver.Value) { began = c.hooks.Begin(ctx, c, r) }); err != nil {
 		return err
 	}
-	c.version = version
-	return nil
+	if began == nil {
+		c.version = version
+	}
+	return began
 }
 
 // SetHooks implements db.Conn.

@@ -140,7 +140,7 @@ func (e *Engine) migrate(ctx context.Context) error {
 	file := sql.OpenDB(connector)
 	file.SetMaxOpenConns(1)
 	defer file.Close()
-	steps, err := migrations.ReadSQLite()
+	steps, err := migrations.Read(migrations.SQLite)
 	if err != nil {
 		return err
 	}

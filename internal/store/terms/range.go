@@ -14,7 +14,8 @@ import (
 
 var (
 	upsertSpan = &db.Statement{Head: `INSERT INTO span (shape, field, least, most) VALUES (?1, ?2, ?3, ?4)
-		ON CONFLICT DO UPDATE SET least = min(least, excluded.least), most = max(most, excluded.most)`}
+		ON CONFLICT (shape, field) DO UPDATE SET least = CASE WHEN excluded.least < span.least THEN excluded.least ELSE span.least END,
+		most = CASE WHEN excluded.most > span.most THEN excluded.most ELSE span.most END`}
 	selectSpan  = &db.Statement{Head: "SELECT least, most FROM span WHERE shape = ? AND field = ?"}
 	selectSpans = &db.Statement{Head: "SELECT shape, field, least, most FROM span"}
 )

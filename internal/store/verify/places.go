@@ -20,8 +20,8 @@ import (
 )
 
 var (
-	selectAllStands = &db.Statement{Head: "SELECT h.number, h.place, n.kind, min(h.state & 12) FROM names n " +
-		"JOIN held h ON h.number BETWEEN n.record * 64 AND n.record * 64 + 63 GROUP BY n.record, h.place"}
+	selectAllStands = &db.Statement{Head: "SELECT min(h.number), h.place, min(n.kind), min(h.state & 12) FROM names n " +
+		"JOIN held h ON h.number BETWEEN n.record * 64 AND n.record * 64 + 63 GROUP BY n.record, h.place", Whole: true}
 	selectStandsAt = &db.Statement{Head: "SELECT record FROM place WHERE kind = ? AND at = ?"}
 	countStands    = &db.Statement{Head: "SELECT (SELECT count(*) FROM place), (SELECT count(*) FROM names)"}
 )
@@ -74,7 +74,7 @@ func (v *verifying) checkPlaces() error {
 	return err
 }
 
-var selectPresentRow = &db.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 ORDER BY number"}
+var selectPresentRow = &db.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 ORDER BY number", Whole: true}
 
 // termCount is the number of terms that the index has at a posting (inIndex), and the number that the record has (inRecord).
 type termCount struct{ inIndex, inRecord int }

@@ -16,7 +16,7 @@ import (
 
 var (
 	selectAllBlocks = &db.Statement{Head: "SELECT b.number, b.shape, b.count, b.size, b.body, h.slot FROM block b LEFT " +
-		"JOIN shape h ON h.number = b.shape ORDER BY b.number"}
+		"JOIN shape h ON h.number = b.shape ORDER BY b.number", Whole: true}
 	selectHeldRow = &db.Statement{Head: "SELECT version, hash FROM held WHERE number = ?"}
 	selectPastTag = &db.Statement{Head: "SELECT tag FROM past WHERE held = ? AND number = ?"}
 )
@@ -87,14 +87,14 @@ func (v *verifying) checkVersion(e *codec.Entry, number, slot int64) error {
 }
 
 var (
-	selectAllHeld = &db.Statement{Head: "SELECT number, version, state, hash FROM held ORDER BY version"}
+	selectAllHeld = &db.Statement{Head: "SELECT number, version, state, hash FROM held ORDER BY version", Whole: true}
 	selectAllPast = &db.Statement{Head: "SELECT held, coalesce(version, number), tag, since FROM past " +
-		"WHERE tag IS NOT NULL OR version IS NOT 0 ORDER BY 2"}
+		"WHERE tag IS NOT NULL OR version IS DISTINCT FROM 0 ORDER BY 2", Whole: true}
 	selectClocked = &db.Statement{Head: "SELECT max(1 - old) FROM clock WHERE shape = ? AND parent = ? AND clock = ? " +
 		"AND record = ? AND old IN (0, 1)"}
 	selectAllClock = &db.Statement{Head: `SELECT c.record, c.clock, c.parent, h.version, h.state, coalesce(p.id, '')
 		FROM clock c JOIN shape s ON s.number = c.shape
-		LEFT JOIN held h ON h.number = c.record * 64 + s.slot LEFT JOIN parent p ON p.number = c.parent WHERE c.old = 0`}
+		LEFT JOIN held h ON h.number = c.record * 64 + s.slot LEFT JOIN parent p ON p.number = c.parent WHERE c.old = 0`, Whole: true}
 )
 
 // checkClock checks that the index of clocks has the clock of a version. newest means that it must be the record's
@@ -183,7 +183,7 @@ func (v *verifying) checkHeld() error {
 
 var selectAllNames = &db.Statement{Head: `SELECT n.record, n.id, k.prefix, (SELECT version FROM held
 	WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 LIMIT 1)
-	FROM names n JOIN kind k ON k.number = n.kind ORDER BY n.record`}
+	FROM names n JOIN kind k ON k.number = n.kind ORDER BY n.record`, Whole: true}
 
 // checkNames compares every id with the id in a version of its record.
 func (v *verifying) checkNames() error {
@@ -209,7 +209,7 @@ func (v *verifying) checkNames() error {
 var selectAllPages = &db.Statement{Head: `SELECT p.list, p.status, p.generation, p.at, p.version, p.sum, p.size, p.body, p.kind,
 	k.name, k.prefix, k.generation, h.name, h.slot, p.number, p.read, p.key, s.name
 	FROM page p LEFT JOIN kind k ON k.number = p.kind LEFT JOIN shape h ON h.number = p.shape LEFT
-	JOIN source s ON s.number = p.source ORDER BY p.number`}
+	JOIN source s ON s.number = p.source ORDER BY p.number`, Whole: true}
 
 // checkPages rebuilds every page from its versions.
 func (v *verifying) checkPages() error {

@@ -61,7 +61,7 @@ func (s *indexSums) isWatched(spot int64) bool { return s.only != nil && s.only[
 
 var (
 	selectAllPlaced = &db.Statement{Head: "SELECT number, version, place FROM held WHERE state & 12 = 0 " +
-		"AND place IS NOT NULL ORDER BY version"}
+		"AND place IS NOT NULL ORDER BY version", Whole: true}
 )
 
 // checkWords checks the index of words against the records. It does not report words that are not indexed yet.

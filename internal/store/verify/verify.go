@@ -168,7 +168,7 @@ var (
 		(SELECT 1 FROM held WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 AND state & 4 = 0) GROUP BY kind) p
 		ON p.kind = k.number`}
 	selectRuns = &db.Statement{Head: "SELECT c.n, c.count, s.name, s.change FROM change c " +
-		"JOIN source s ON s.number = c.source ORDER BY c.source, c.n"}
+		"JOIN source s ON s.number = c.source ORDER BY c.source, c.n", Whole: true}
 )
 
 // checkCounts compares the stored counts of each kind with the rows.

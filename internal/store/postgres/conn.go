@@ -1,0 +1,315 @@
+// This file has the methods of one connection. Statements that return nothing wait until the next one that returns
+// rows, and travel together with it.
+
+package postgres
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"understudy/internal/store/db"
+)
+
+const (
+	maxWait   = time.Minute     // how long one exchange with the database may take
+	endWait   = 5 * time.Second // how long a rollback and the end of a connection may take
+	maxQueued = 256             // how many statements wait at most before they are sent
+	maxBytes  = 1 << 20         // how many bytes of parameters wait at most before they are sent
+	portion   = 256             // how many rows of a whole table are read at once
+	begins    = 3               // how often a transaction that another one is in the way of is begun
+)
+
+// Conn is one connection. It implements db.Conn.
+type Conn struct {
+	raw      *pgconn.PgConn
+	texts    map[variant]string // the texts of statements
+	prepared map[variant]string // the names of the statements that the server has prepared; nil if it keeps none
+	cursors  int                // how many cursors were opened
+
+	queue  []queued // the statements that were not sent yet
+	queued int      // the bytes of their parameters
+
+	work    context.Context // the context of the open transaction, or nil
+	limit   context.Context // the context that limits the time of the current work, or nil
+	durable bool            // the next transactions wait for the disk, whatever the server is set to
+	hooks   db.Hooks
+	reads   db.Reads
+}
+
+// variant is a statement with a number of tuples. suffix is what a transaction of the writer appends.
+type variant struct {
+	st     *db.Statement
+	n      int
+	suffix string
+}
+
+// queued is a statement that was not sent yet.
+type queued struct {
+	key     variant
+	text    string // for a statement that is run once; then key is empty
+	values  [][]byte
+	formats []int16
+}
+
+// rows are the rows that a statement has returned.
+type rows [][]driver.Value
+
+// binaryResults asks for every column in binary format.
+var binaryResults = []int16{binaryFormat}
+
+// Execute implements db.Conn. In a transaction it does not wait: an error of the statement is returned by the next
+// query or by the commit.
+func (c *Conn) Execute(st *db.Statement, n int, args ...driver.Value) error {
+	if err := c.push(variant{st: st, n: n}, "", args); err != nil {
+		return err
+	}
+	if c.work != nil && len(c.queue) < maxQueued && c.queued < maxBytes {
+		return nil
+	}
+	_, err := c.send()
+	return err
+}
+
+// ExecuteMany implements db.Conn.
+func (c *Conn) ExecuteMany(st *db.Statement, width int, args []driver.Value) error {
+	for len(args) > 0 {
+		n := min(db.MaxTuples, len(args)/width)
+		if err := c.Execute(st, n, args[:n*width]...); err != nil {
+			return err
+		}
+		args = args[n*width:]
+	}
+	return nil
+}
+
+// Query implements db.Conn. It reads all rows before it calls each.
+func (c *Conn) Query(st *db.Statement, n int, args []driver.Value, each func(row []driver.Value) error) error {
+	if st.Whole && c.work != nil {
+		return c.queryPortions(st, n, args, each)
+	}
+	if err := c.push(variant{st: st, n: n}, "", args); err != nil {
+		return err
+	}
+	return c.visitRows(st.Reads, each)
+}
+
+// visitRows sends what waits and calls each for the rows of the last statement.
+func (c *Conn) visitRows(part db.Part, each func(row []driver.Value) error) error {
+	found, err := c.send()
+	if err != nil {
+		return err
+	}
+	c.reads[part] += int64(len(found))
+	return db.Guard(func() error {
+		for _, row := range found {
+			if err := each(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// queryPortions reads the rows of a whole table through a cursor, some at a time.
+func (c *Conn) queryPortions(st *db.Statement, n int, args []driver.Value, each func(row []driver.Value) error) error {
+	c.cursors++
+	name := "whole" + strconv.Itoa(c.cursors)
+	if err := c.push(variant{}, "DECLARE "+name+" NO SCROLL CURSOR FOR "+textOf(st, n), args); err != nil {
+		return err
+	}
+	for more := true; more; {
+		if err := c.push(variant{}, fmt.Sprintf("FETCH %d FROM %s", portion, name), nil); err != nil {
+			return err
+		}
+		got := 0
+		err := c.visitRows(st.Reads, func(row []driver.Value) error {
+			got++
+			return each(row)
+		})
+		if err != nil {
+			return err
+		}
+		more = got == portion
+	}
+	return c.push(variant{}, "CLOSE "+name, nil)
+}
+
+// QueryRow implements db.Conn.
+func (c *Conn) QueryRow(st *db.Statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error) {
+	err = c.Query(st, 0, args, func(r []driver.Value) error {
+		if !found {
+			row(r)
+		}
+		found = true
+		return nil
+	})
+	return found, err
+}
+
+// QueryOnce implements db.Conn. PostgreSQL makes its plan for the values of the parameters.
+func (c *Conn) QueryOnce(text string, args []driver.Value, each func(row []driver.Value) error) error {
+	if err := c.push(variant{}, numberParameters(text), args); err != nil {
+		return err
+	}
+	return c.visitRows(db.Index, each)
+}
+
+// push appends a statement to those that wait to be sent.
+func (c *Conn) push(key variant, text string, args []driver.Value) error {
+	if c.limit != nil && c.limit.Err() != nil {
+		return c.limit.Err()
+	}
+	q := queued{key: key, text: text}
+	var err error
+	q.values, q.formats, err = appendParameters(make([][]byte, 0, len(args)), make([]int16, 0, len(args)), args)
+	if err != nil {
+		return err
+	}
+	for _, v := range q.values {
+		c.queued += len(v)
+	}
+	c.queue = append(c.queue, q)
+	return nil
+}
+
+// text returns the text of a queued statement.
+func (c *Conn) text(q *queued) string {
+	if q.key.st == nil {
+		return q.text
+	}
+	text, ok := c.texts[q.key]
+	if !ok {
+		text = textOf(q.key.st, q.key.n) + q.key.suffix
+		c.texts[q.key] = text
+	}
+	return text
+}
+
+// send sends all statements that wait in one round trip. It returns the rows of the last one.
+func (c *Conn) send() (found rows, err error) {
+	queue := c.queue
+	c.queue, c.queued = c.queue[:0], 0
+	defer clear(queue)
+	if c.raw.IsClosed() {
+		return nil, newLostError(errors.New("before the statement"))
+	}
+	ctx, cancel := context.WithTimeout(c.context(), maxWait)
+	defer cancel()
+	p := c.raw.StartPipeline(ctx)
+	var fresh []variant // the statements that are prepared by this exchange, in order
+	for i := range queue {
+		q := &queue[i]
+		switch {
+		case c.prepared == nil || q.key.st == nil:
+			p.SendQueryParams(c.text(q), q.values, nil, q.formats, binaryResults)
+			continue
+		case c.prepared[q.key] == "":
+			name := "s" + strconv.Itoa(len(c.prepared)+1)
+			p.SendPrepare(name, c.text(q), nil)
+			c.prepared[q.key] = name
+			fresh = append(fresh, q.key)
+		}
+		p.SendQueryPrepared(c.prepared[q.key], q.values, q.formats, binaryResults)
+	}
+	found, prepared, err := read(p)
+	if err != nil {
+		for _, key := range fresh[min(prepared, len(fresh)):] {
+			delete(c.prepared, key)
+		}
+		err = c.explain(ctx, err)
+	}
+	return found, err
+}
+
+// read sends a pipeline and reads its results. It returns the rows of the last statement, and how many statements were
+// prepared.
+func read(p *pgconn.Pipeline) (found rows, prepared int, err error) {
+	if err := p.Sync(); err != nil {
+		return nil, 0, errors.Join(err, p.Close())
+	}
+	for err == nil {
+		var result any
+		result, err = p.GetResults()
+		switch result := result.(type) {
+		case *pgconn.StatementDescription:
+			prepared++
+			continue
+		case *pgconn.ResultReader:
+			found, err = readRows(result, err)
+			continue
+		}
+		break // the end, or an error
+	}
+	if cerr := p.Close(); err == nil {
+		err = cerr
+	}
+	return found, prepared, err
+}
+
+// readRows reads the rows of one statement.
+func readRows(result *pgconn.ResultReader, err error) (found rows, _ error) {
+	for err == nil && result.NextRow() {
+		var row []driver.Value
+		row, err = readRow(result.FieldDescriptions(), result.Values())
+		found = append(found, row)
+	}
+	tag, cerr := result.Close()
+	if err == nil {
+		err = cerr
+	}
+	if err == nil && tag.String() == "ROLLBACK" {
+		err = errRolledBack
+	}
+	return found, err
+}
+
+// errRolledBack is returned by a commit of a transaction in which a statement has failed.
+var errRolledBack = errors.New("the transaction was rolled back because a statement of it failed")
+
+// context returns the context that limits the statements now.
+func (c *Conn) context() context.Context {
+	switch {
+	case c.limit != nil:
+		return c.limit
+	case c.work != nil:
+		return c.work
+	}
+	return context.Background()
+}
+
+// explain returns the error of an exchange with its class. An error because the caller's context is done is that of the
+// context.
+func (c *Conn) explain(ctx context.Context, err error) error {
+	if cause := c.context().Err(); cause != nil {
+		return cause
+	}
+	if ctx.Err() != nil {
+		return &db.Error{Class: db.Away, Reason: fmt.Sprintf("the database did not answer within %v", maxWait), Err: err}
+	}
+	if c.raw.IsClosed() {
+		return newLostError(err)
+	}
+	return wrapError(err)
+}
+
+// SetHooks implements db.Conn.
+func (c *Conn) SetHooks(h db.Hooks) { c.hooks = h }
+
+// TakeReads implements db.Conn.
+func (c *Conn) TakeReads() (reads db.Reads) {
+	reads, c.reads = c.reads, db.Reads{}
+	return reads
+}
+
+// Close implements db.Conn.
+func (c *Conn) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), endWait)
+	defer cancel()
+	return c.raw.Close(ctx)
+}

@@ -1,0 +1,179 @@
+// This file is the engine: one database, its connections and its schema.
+
+// Package postgres is the engine for a PostgreSQL database. It opens connections and words PostgreSQL's errors so that a
+// person can act on them.
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"understudy/internal/store/db"
+	"understudy/internal/store/migrations"
+)
+
+const (
+	// connectWait is how long a new connection may take, unless the DSN says otherwise.
+	connectWait = 5 * time.Second
+	// cancelWait is how long the server may take to cancel a statement before the connection is closed.
+	cancelWait = 2 * time.Second
+	// migrateRetry is how long a process waits before it looks again whether another one has migrated the database.
+	migrateRetry = 200 * time.Millisecond
+)
+
+// Engine is one PostgreSQL database. It implements db.Engine.
+type Engine struct {
+	config *pgx.ConnConfig
+	// prepare says that the server keeps prepared statements from one transaction to the next. PgBouncer before 1.21 does
+	// not in its transaction mode.
+	prepare bool
+}
+
+// NewEngine returns the engine of the database that a DSN names, a URL or key words as libpq takes them. Of the settings
+// of pgx it knows default_query_exec_mode: every value but cache_statement means that no statement stays prepared, as
+// PgBouncer's transaction mode needs it.
+func NewEngine(dsn string) (*Engine, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: the DSN is not one of PostgreSQL: %w", err) // pgx leaves the password out
+	}
+	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectWait)
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "understudy"
+	}
+	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWait}
+	}
+	return &Engine{config: config, prepare: config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement}, nil
+}
+
+// Name implements db.Engine. It contains no password.
+func (e *Engine) Name() string {
+	return fmt.Sprintf("PostgreSQL database %s at %s", e.config.Database, e.config.Host)
+}
+
+// Dial implements db.Engine.
+func (e *Engine) Dial(ctx context.Context, _ bool) (db.Conn, error) {
+	raw, err := pgconn.ConnectConfig(ctx, &e.config.Config)
+	if err != nil {
+		return nil, wrapError(err)
+	}
+	c := &Conn{raw: raw, texts: map[variant]string{}}
+	if e.prepare {
+		c.prepared = map[variant]string{}
+	}
+	return c, nil
+}
+
+// Prepare implements db.Engine. The table of goose says which migrations the database has.
+func (e *Engine) Prepare(ctx context.Context, writer db.Conn) error {
+	tables, err := e.ListTables(writer)
+	if err != nil {
+		return err
+	}
+	has, known := int64(0), map[string]bool{}
+	for _, name := range tables {
+		known[name] = true
+	}
+	switch {
+	case known["goose_db_version"] && known["counter"]:
+		err := writer.QueryOnce("SELECT coalesce(max(version_id), 0) FROM goose_db_version", nil, func(r []driver.Value) error {
+			has = r[0].(int64)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	case known["goose_lock"]: // another process is migrating the database, or was interrupted
+	case len(tables) > 0:
+		return errors.New("this database has tables of another program; it was left as it is, use another database or another schema")
+	}
+	switch {
+	case has > migrations.Newest:
+		return fmt.Errorf("the database was made by a newer Understudy (its schema is number %d, this program knows %d); it was left "+
+			"as it is, use the newer program or another database", has, migrations.Newest)
+	case has == migrations.Newest:
+		return nil
+	}
+	return wrapError(e.migrate(ctx))
+}
+
+// migrate runs the missing migrations, each in a transaction. One process at a time does so.
+func (e *Engine) migrate(ctx context.Context) error {
+	steps, err := migrations.Read(migrations.PostgreSQL)
+	if err != nil {
+		return err
+	}
+	locker, err := lock.NewPostgresTableLocker(lock.WithTableLockTimeout(migrateRetry, uint64(maxWait/migrateRetry)))
+	if err != nil {
+		return err
+	}
+	pool := stdlib.OpenDB(*e.config)
+	defer pool.Close()
+	provider, err := goose.NewProvider(goose.DialectPostgres, pool, nil, goose.WithDisableGlobalRegistry(true),
+		goose.WithLogger(goose.NopLogger()), goose.WithGoMigrations(steps...), goose.WithLocker(locker))
+	if err != nil {
+		return err
+	}
+	_, err = provider.Up(ctx)
+	return err
+}
+
+// Close implements db.Engine.
+func (e *Engine) Close() error { return nil }
+
+// Limit implements db.Engine. The server limits the space, the store does not.
+func (e *Engine) Limit() int64 { return 0 }
+
+// CountUsed implements db.Engine.
+func (e *Engine) CountUsed(db.Conn) (int64, error) { return 0, nil }
+
+// OpenReserve implements db.Engine.
+func (e *Engine) OpenReserve(db.Conn, bool) error { return nil }
+
+// EndWrite implements db.Engine.
+func (e *Engine) EndWrite(writer db.Conn, err error) (explained error, broken bool) {
+	return err, writer.(*Conn).raw.IsClosed()
+}
+
+// MeasureSpace implements db.Engine. What is free inside the tables is not known without reading them.
+func (e *Engine) MeasureSpace(c db.Conn) (s db.Space, err error) {
+	err = c.QueryOnce("SELECT CAST(coalesce(sum(pg_total_relation_size(c.oid)), 0) AS BIGINT) FROM pg_class c "+
+		"WHERE c.relnamespace = CAST(current_schema() AS regnamespace) AND c.relkind = 'r'", nil, func(r []driver.Value) error {
+		s.File = r[0].(int64)
+		return nil
+	})
+	return s, err
+}
+
+// CheckFile implements db.Engine. PostgreSQL checks its pages itself when it reads them, if the cluster has checksums.
+func (e *Engine) CheckFile(db.Conn, func(problem string)) error { return nil }
+
+// ListTables implements db.Engine.
+func (e *Engine) ListTables(c db.Conn) (names []string, err error) {
+	err = c.QueryOnce("SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename", nil,
+		func(r []driver.Value) error {
+			names = append(names, r[0].(string))
+			return nil
+		})
+	return names, err
+}
+
+// Sanitize implements db.Engine. It makes the space of deleted rows free for new ones. Their bytes stay until then, in
+// the log until that is used again, and in standbys and backups.
+func (e *Engine) Sanitize(ctx context.Context, p *db.Pool) (overwritten int64, err error) {
+	return 0, p.Write(ctx, func(c db.Conn) (bool, error) {
+		return false, c.QueryOnce("VACUUM", nil, func([]driver.Value) error { return nil })
+	})
+}

@@ -1,0 +1,175 @@
+// This file turns statements and values into PostgreSQL's form and back.
+
+package postgres
+
+import (
+	"database/sql/driver"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"understudy/internal/store/db"
+)
+
+// textOf returns the text of a statement with n tuples, with $1, $2 and so on for its parameters.
+func textOf(st *db.Statement, n int) string {
+	text := st.Head
+	if st.Standard != "" {
+		text = st.Standard
+	}
+	if n > 0 {
+		text += strings.Repeat(st.Tuple+", ", n-1) + st.Tuple
+	}
+	return numberParameters(text + st.Tail)
+}
+
+// numberParameters replaces ? by $1, $2 and so on, and ?2 by $2. As in SQLite a ? is one more than the highest number
+// before it. Texts in quotes are left as they are.
+func numberParameters(text string) string {
+	var out strings.Builder
+	highest, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == '\'' {
+			quoted = !quoted
+		}
+		if c != '?' || quoted {
+			out.WriteByte(c)
+			continue
+		}
+		digits := 0
+		for i+1+digits < len(text) && '0' <= text[i+1+digits] && text[i+1+digits] <= '9' {
+			digits++
+		}
+		number := highest + 1
+		if digits > 0 {
+			number, _ = strconv.Atoi(text[i+1 : i+1+digits])
+		}
+		highest = max(highest, number)
+		out.WriteString("$" + strconv.Itoa(number))
+		i += digits
+	}
+	return out.String()
+}
+
+// The formats of values on the wire.
+const (
+	textFormat   = 0
+	binaryFormat = 1
+)
+
+// appendParameters encodes values as parameters. Integers and texts are sent as text, so that PostgreSQL takes them for
+// the type that the statement needs there.
+func appendParameters(values [][]byte, formats []int16, args []driver.Value) ([][]byte, []int16, error) {
+	for _, arg := range args {
+		value, format := []byte(nil), int16(textFormat)
+		switch arg := arg.(type) {
+		case nil:
+		case int64:
+			value = strconv.AppendInt(nil, arg, 10)
+		case string:
+			value = escape(arg)
+		case []byte:
+			// The caller may use the memory again before the statement is sent.
+			value, format = append([]byte{}, arg...), binaryFormat
+		default:
+			return nil, nil, fmt.Errorf("postgres: a parameter of type %T", arg)
+		}
+		values, formats = append(values, value), append(formats, format)
+	}
+	return values, formats, nil
+}
+
+// readRow decodes a row in binary format. The values do not share memory with raw.
+func readRow(fields []pgconn.FieldDescription, raw [][]byte) ([]driver.Value, error) {
+	row := make([]driver.Value, len(raw))
+	for i, b := range raw {
+		if b == nil {
+			continue
+		}
+		switch oid := fields[i].DataTypeOID; {
+		case oid == pgtype.Int8OID && len(b) == 8:
+			row[i] = int64(binary.BigEndian.Uint64(b))
+		case oid == pgtype.Int4OID && len(b) == 4:
+			row[i] = int64(int32(binary.BigEndian.Uint32(b)))
+		case oid == pgtype.BoolOID && len(b) == 1:
+			row[i] = int64(b[0])
+		case oid == pgtype.TextOID, oid == pgtype.NameOID:
+			row[i] = unescape(b)
+		case oid == pgtype.NumericOID:
+			var n pgtype.Numeric
+			var whole pgtype.Int8
+			err := numbers.Scan(oid, binaryFormat, b, &n)
+			if err == nil {
+				whole, err = n.Int64Value()
+			}
+			if err != nil {
+				return nil, fmt.Errorf("postgres: column %s: %w", fields[i].Name, err)
+			}
+			row[i] = whole.Int64
+		default: // of a table that is not the store's own
+			row[i] = slices.Clone(b)
+		}
+	}
+	return row, nil
+}
+
+// numbers decodes sums, which PostgreSQL gives as decimal numbers. Only reading uses it, so it is safe for concurrent
+// use.
+var numbers = pgtype.NewMap()
+
+// mark begins an escape sequence in a text. No character has this number (Unicode, 23.7).
+const mark = "\U0010fffe"
+
+// escape returns a text as PostgreSQL can store it: valid UTF-8 without a zero byte. The bytes that it does not take,
+// and mark itself, are written as mark and two hexadecimal digits each.
+func escape(text string) []byte {
+	if utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 && !strings.Contains(text, mark) {
+		return []byte(text)
+	}
+	out := make([]byte, 0, 2*len(text))
+	for len(text) > 0 {
+		r, n := utf8.DecodeRuneInString(text)
+		if r == 0 || r == utf8.RuneError && n == 1 || strings.HasPrefix(text, mark) {
+			for _, b := range []byte(text[:n]) {
+				out = hex.AppendEncode(append(out, mark...), []byte{b})
+			}
+		} else {
+			out = append(out, text[:n]...)
+		}
+		text = text[n:]
+	}
+	return out
+}
+
+// unescape returns the text that escape was given.
+func unescape(b []byte) string {
+	text := string(b)
+	if !strings.Contains(text, mark) {
+		return text
+	}
+	var out strings.Builder
+	for {
+		before, after, found := strings.Cut(text, mark)
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		digits := after[:min(2, len(after))]
+		one, err := hex.DecodeString(digits)
+		if err != nil || len(one) != 1 { // another program wrote it
+			out.WriteString(mark)
+			text = after
+			continue
+		}
+		out.WriteByte(one[0])
+		text = after[2:]
+	}
+}

@@ -1,0 +1,132 @@
+// This file runs transactions. The first exchange of each also reads the generations, and locks them in a transaction that
+// writes. The last one carries the statements that still wait, and the commit.
+
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"understudy/internal/store/db"
+)
+
+var (
+	beginWrite = &db.Statement{Head: "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"}
+	beginRead  = &db.Statement{Head: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
+	commit     = &db.Statement{Head: "COMMIT"}
+	setDurable = &db.Statement{Head: "SET LOCAL synchronous_commit = on"}
+)
+
+// RunTransaction implements db.Conn. A transaction first locks the row of table counter. So only one at a time writes,
+// and each statement sees what the transactions before it have committed.
+func (c *Conn) RunTransaction(ctx context.Context, work func() error) (broken bool, err error) {
+	return c.run(ctx, beginWrite, work)
+}
+
+// RunReading implements db.Conn.
+func (c *Conn) RunReading(ctx context.Context, work func() error) (broken bool, err error) {
+	return c.run(ctx, beginRead, work)
+}
+
+// run runs work in a transaction that begins with a statement.
+func (c *Conn) run(ctx context.Context, begin *db.Statement, work func() error) (broken bool, err error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	c.work = ctx
+	defer func() { c.work = nil }()
+	for n := 1; ; n++ {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
+		if err = c.begin(ctx, begin); err == nil {
+			break
+		}
+		if broken = c.end(ctx); broken || n == begins || db.ClassOf(err) != db.Locked {
+			return broken, err
+		}
+	}
+	err = db.Guard(func() error {
+		if err := work(); err != nil || begin != beginWrite || c.hooks.Commit == nil {
+			return err
+		}
+		return c.hooks.Commit(c)
+	})
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = c.Execute(commit, 0)
+	}
+	if err == nil {
+		_, err = c.send()
+	}
+	if begin == beginWrite && c.hooks.End != nil {
+		c.hooks.End(err == nil)
+	}
+	if err == nil {
+		return false, nil
+	}
+	return c.end(ctx), err
+}
+
+// begin begins a transaction and calls the hook of its beginning.
+func (c *Conn) begin(ctx context.Context, begin *db.Statement) error {
+	if err := c.push(variant{st: begin}, "", nil); err != nil {
+		return err
+	}
+	suffix := ""
+	if begin == beginWrite {
+		suffix = " FOR UPDATE"
+		if c.durable {
+			if err := c.push(variant{st: setDurable}, "", nil); err != nil {
+				return err
+			}
+		}
+	}
+	if c.hooks.Read == nil {
+		return nil
+	}
+	if err := c.push(variant{st: c.hooks.Read, suffix: suffix}, "", nil); err != nil {
+		return err
+	}
+	found, err := c.send()
+	if err != nil {
+		return err
+	}
+	return db.Guard(func() error { return c.hooks.Begin(ctx, c, found[0]) })
+}
+
+// end ends a transaction that has failed. broken reports that the connection must not be used again.
+func (c *Conn) end(ctx context.Context) (broken bool) {
+	clear(c.queue)
+	c.queue, c.queued = c.queue[:0], 0
+	if c.raw.IsClosed() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWait)
+	defer cancel()
+	return c.raw.TxStatus() != 'I' && c.raw.Exec(ctx, "ROLLBACK").Close() != nil
+}
+
+// RunDurably implements db.Conn. PostgreSQL waits for the disk at each commit unless it is set otherwise.
+func (c *Conn) RunDurably(work func() (broken bool, err error)) (broken bool, err error) {
+	c.durable = true
+	defer func() { c.durable = false }()
+	return work()
+}
+
+// LimitTime implements db.Conn. A statement that runs when the time is over is cancelled. Statements that still wait to
+// be sent at the end of work are not limited.
+func (c *Conn) LimitTime(ctx context.Context, max time.Duration, work func() error) error {
+	limit, cancel := context.WithTimeout(ctx, max)
+	defer cancel()
+	c.limit = limit
+	err := work()
+	c.limit = nil
+	if err != nil && limit.Err() != nil && ctx.Err() == nil {
+		return &db.Fault{Reason: fmt.Sprintf("saving it took more than %v", max), Saving: true, Err: context.DeadlineExceeded}
+	}
+	return err
+}
