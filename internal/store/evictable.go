@@ -46,7 +46,3 @@ func (e evictable) Prune(c db.Conn, versions map[int64]uint64) (removed int64, e
 	}
 	return removed, blocks.Write()
 }
-
-// Evict frees space now if the file is near its limit, after the current work of the evictor has ended. The
-// store also frees space after its saves. Evict is for callers that cannot wait for that.
-func (d *DB) Evict(ctx context.Context) error { return d.Evictor.Evict(ctx) }

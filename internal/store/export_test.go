@@ -44,7 +44,8 @@ func Epoch(db *DB) int64 { return db.counts.epoch.Load() }
 
 // List is EraseNumber up to where a crash may end it.
 func List(ctx context.Context, db *DB, source, what string) (erase.Erasure, error) {
-	e, _, err := erase.New(erase.Options{Pool: db.pool, Store: unmarked{erasable{db}}, Now: db.o.Now}).EraseNumber(ctx, source, what)
+	o := erase.Options{Pool: db.pool, Store: unmarked{erasable{db}}, Values: db.KV, Now: db.o.Now}
+	e, _, err := erase.New(o).EraseNumber(ctx, source, what)
 	return e, err
 }
 

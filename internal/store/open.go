@@ -84,13 +84,13 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	d.Index = index.New(d.pool, catalog, d.opener, words)
 	d.Seeker = seek.New(d.pool, catalog, d.opener, d.Index, &d.counts.epoch, o.Now)
 	d.Records = history.New(d.pool, catalog, d.opener)
-	d.Jobs, d.KV, d.Series = jobs.NewQueue(d.pool), kv.New(d.pool), series.New(d.pool)
+	d.Jobs, d.KV, d.Series = jobs.NewQueue(d.pool), kv.New(d.pool, o.Logger), series.New(d.pool)
 	d.Actions, d.Annotations = claims.New(d.pool), annotations.New(d.pool, catalog)
 	d.Evictor = evict.New(evict.Options{Pool: d.pool, Store: evictable{d}, Now: o.Now, Logger: o.Logger})
 	d.pages = pages.NewLoader(catalog, d.opener)
 	d.Reader = pages.NewReader(d.pool, d.pages, d.Evictor.NoteRead)
 	d.Verifier = verify.New(d.pool, catalog, d.opener, d.pages, d.Index)
-	d.Eraser = erase.New(erase.Options{Pool: d.pool, Store: erasable{d}, Annotations: d.Annotations, Now: o.Now})
+	d.Eraser = erase.New(erase.Options{Pool: d.pool, Store: erasable{d}, Annotations: d.Annotations, Values: d.KV, Now: o.Now})
 	if err := d.begin(ctx); err != nil {
 		_ = d.Close()
 		return nil, openError(engine.Name(), err)
@@ -151,7 +151,7 @@ func (d *DB) begin(ctx context.Context) error {
 		_ = c.Close()
 		return err
 	}
-	d.rememberTopics()
+	setLoaders(d)
 	return d.pool.Start(ctx, c, func() error {
 		err := d.catalog.Load(c)
 		if err == nil {
@@ -170,8 +170,8 @@ func (d *DB) begin(ctx context.Context) error {
 	})
 }
 
-// rememberTopics says how to read again what another process has changed.
-func (d *DB) rememberTopics() {
+// setLoaders says how to read again what another process has changed.
+func setLoaders(d *DB) {
 	d.pool.SetLoader(db.Catalog, func(_ context.Context, c db.Conn) error { return d.catalog.Load(c) })
 	d.pool.SetLoader(db.Annotations, func(_ context.Context, c db.Conn) error { return d.Annotations.Load(c) })
 	d.pool.SetLoader(db.Indexes, func(_ context.Context, c db.Conn) error { return d.Index.Reload(c) })
@@ -179,6 +179,17 @@ func (d *DB) rememberTopics() {
 	d.pool.SetLoader(db.Moves, func(context.Context, db.Conn) error { d.counts.epoch.Add(2); return nil })
 	d.pool.SetLoader(db.Silent, func(context.Context, db.Conn) error { d.counts.silent.Add(2); return nil })
 	d.pool.SetLoader(db.Erasures, func(_ context.Context, c db.Conn) error { return d.counts.loadErased(c) })
+}
+
+// Refresh loads what other processes have changed of what this process keeps in memory, as each transaction does. After
+// it the memory contains every change that was committed before the call.
+func (d *DB) Refresh(ctx context.Context) error {
+	leave, err := d.pool.Begin()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return db.WrapError(false, d.pool.Refresh(ctx), "refresh")
 }
 
 // Close waits for running calls and closes the file. Calls after Close return ErrClosed. Close may be called twice.

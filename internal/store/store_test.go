@@ -23,6 +23,8 @@ type tested struct {
 	*verify.Verifier
 }
 
+func (t tested) Evict(ctx context.Context) error { return t.Evictor.Evict(ctx) }
+
 func testedDB(t testing.TB) tested { return newTested(t, storetest.OpenAt(t, storetest.File(t))) }
 
 // newTested returns a store for a suite. When the test ends, it verifies the store, unless the test closed it.

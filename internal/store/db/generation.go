@@ -26,16 +26,23 @@ const (
 	Moves                    // records were moved in lists to make room
 	Silent                   // records appeared or disappeared without a change
 	Erasures                 // records that must not be stored again
+	Sessions                 // the sessions of people, among the small values
+	Credentials              // the credentials of programs, among the small values
+	Watches                  // the watches of people, among the small values
+	Keys                     // the keys of cookies, among the small values
 	topics
 )
 
 var (
-	selectGenerations = &Statement{Head: "SELECT catalog, annotations, indexes, words, moves, silent, erasures FROM counter"}
-	increment         = [topics]*Statement{
+	selectGenerations = &Statement{Head: "SELECT catalog, annotations, indexes, words, moves, silent, erasures, " +
+		"sessions, credentials, watches, keys FROM counter"}
+	increment = [topics]*Statement{
 		{Head: "UPDATE counter SET catalog = catalog + 1"}, {Head: "UPDATE counter SET annotations = annotations + 1"},
 		{Head: "UPDATE counter SET indexes = indexes + 1"}, {Head: "UPDATE counter SET words = words + 1"},
 		{Head: "UPDATE counter SET moves = moves + 1"}, {Head: "UPDATE counter SET silent = silent + 1"},
-		{Head: "UPDATE counter SET erasures = erasures + 1"},
+		{Head: "UPDATE counter SET erasures = erasures + 1"}, {Head: "UPDATE counter SET sessions = sessions + 1"},
+		{Head: "UPDATE counter SET credentials = credentials + 1"}, {Head: "UPDATE counter SET watches = watches + 1"},
+		{Head: "UPDATE counter SET keys = keys + 1"},
 	}
 )
 
@@ -59,9 +66,10 @@ func readGenerations(c Conn) (g generations, err error) {
 type memory struct {
 	load [topics]func(ctx context.Context, c Conn) error
 	seen atomic.Pointer[generations] // the generations in memory
-	// changed are the topics that the open writing transaction changes. The goroutine with the writing connection
-	// owns it.
-	changed [topics]bool
+	// changed are the topics that the open writing transaction changes, and committed is called after its commit. The
+	// goroutine with the writing connection owns both.
+	changed   [topics]bool
+	committed []func()
 }
 
 // SetLoader makes load read a topic again after another process has changed it. load runs in a reading
@@ -74,26 +82,41 @@ func (p *Pool) SetLoader(t Topic, load func(ctx context.Context, c Conn) error) 
 // itself, before the write ends.
 func (p *Pool) MarkChanged(t Topic) { p.memory.changed[t] = true }
 
+// CallAfterCommit makes the open writing transaction call change after its commit, before the next write begins. change
+// is not called if the transaction is rolled back. It may change the memory of this process; it must not use the
+// database.
+func (p *Pool) CallAfterCommit(change func()) {
+	p.memory.committed = append(p.memory.committed, change)
+}
+
 // addHooks makes the transactions of a connection compare the generations.
 func (p *Pool) addHooks(c Conn, writing bool) {
 	if !writing {
 		c.SetHooks(Hooks{Read: selectGenerations, Begin: p.refreshReader})
 		return
 	}
-	c.SetHooks(Hooks{Read: selectGenerations, Begin: p.refreshWriter, Commit: p.writeChanged, End: func(committed bool) {
-		if m := &p.memory; m.changed != [topics]bool{} {
-			if committed {
-				seen := *m.seen.Load()
-				for t, changed := range m.changed {
-					if changed {
-						seen[t]++
-					}
-				}
-				m.seen.Store(&seen)
+	c.SetHooks(Hooks{Read: selectGenerations, Begin: p.refreshWriter, Commit: p.writeChanged, End: p.memory.end})
+}
+
+// end follows the end of a writing transaction.
+func (m *memory) end(committed bool) {
+	changed, calls := m.changed, m.committed
+	m.changed, m.committed = [topics]bool{}, nil
+	if !committed {
+		return
+	}
+	if changed != [topics]bool{} {
+		seen := *m.seen.Load()
+		for t, changed := range changed {
+			if changed {
+				seen[t]++
 			}
-			m.changed = [topics]bool{}
 		}
-	}})
+		m.seen.Store(&seen)
+	}
+	for _, call := range calls {
+		call()
+	}
 }
 
 // writeChanged increments the numbers of the topics that the writing transaction has changed.

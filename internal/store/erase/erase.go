@@ -21,6 +21,7 @@ import (
 	"understudy/internal/store/annotations"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/db"
+	"understudy/internal/store/kv"
 	"understudy/spec"
 )
 
@@ -98,6 +99,7 @@ type Options struct {
 	Pool        *db.Pool
 	Store       Store
 	Annotations *annotations.Book
+	Values      *kv.Table
 	Now         func() time.Time
 }
 
@@ -106,11 +108,12 @@ type Eraser struct {
 	pool    *db.Pool
 	store   Store
 	written *annotations.Book // the notes that people wrote about records
+	values  *kv.Table
 	now     func() time.Time
 	running chan struct{} // a channel of one element, which is full while a call erases records or overwrites the file
 }
 
 // New returns an Eraser.
 func New(o Options) *Eraser {
-	return &Eraser{pool: o.Pool, store: o.Store, written: o.Annotations, now: o.Now, running: make(chan struct{}, 1)}
+	return &Eraser{pool: o.Pool, store: o.Store, written: o.Annotations, values: o.Values, now: o.Now, running: make(chan struct{}, 1)}
 }

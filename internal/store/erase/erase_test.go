@@ -33,10 +33,15 @@ func TestBesideErased(t *testing.T) {
 	save("/a", `{"from": "+14155550100", "by": {"+14155550100": 1}, "body": "a text that is long enough"}`)
 	save("/b", `{"from": "+14155550100", "by": {"+14155550100": 2}, "body": "a text that is long enough"}`)
 	for name, value := range map[string]string{"walk/a": "at /Messages.json?To=%2B14155550100", "walk/b": "at page 7",
-		"feed/c": "said: a text that is long enough!"} {
+		"feed/c": "said: a text that is long enough!", "watch/d": "from +1 415 555 0100"} {
 		if err := db.KV.SetValue(t.Context(), name, []byte(value)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	watched := map[string]bool{}
+	err = db.KV.Watch(t.Context(), "watch/", func(name string, value []byte) error { watched[name] = value != nil; return nil })
+	if err != nil || !watched["watch/d"] {
+		t.Fatalf("watched: %v, %v", watched, err)
 	}
 	numbers, err := db.Jobs.AddJobs(t.Context(), storetest.Epoch, understudy.Job{Kind: "sync calls",
 		Payload:     []byte(`{"to":"+1 415 555 0100"}`),
@@ -57,6 +62,7 @@ func TestBesideErased(t *testing.T) {
 	if found, err := db.Verifier.FindTexts(t.Context(), "4155550100", "a text that is long", "415 555"); err != nil || len(found) > 0 {
 		t.Fatalf("still held: %v, %v", found, err)
 	}
+	checktest.True(t, !watched["watch/d"], "the erased value is still in memory")
 	notes, err := db.KV.ReadValues(t.Context(), "")
 	checktest.MustNoError(t, err, "values")
 	checktest.MustEqual(t, len(notes), 1, "values: len(notes)")

@@ -7,7 +7,6 @@ import (
 	"database/sql/driver"
 
 	"understudy/internal/store/db"
-	"understudy/internal/store/kv"
 )
 
 // longText is the minimum length of a text that is searched for in jobs and values. A shorter text may be an ordinary
@@ -67,7 +66,7 @@ func (b *batch) takeMentions(c db.Conn) error {
 	}
 	for _, name := range notes {
 		if err == nil {
-			_, err = kv.Delete(c, name)
+			_, err = b.eraser.values.DeleteValue(c, name)
 		}
 	}
 	return err

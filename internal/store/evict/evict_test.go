@@ -203,7 +203,7 @@ func TestCloseEndsMakingRoom(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Evict(t.Context()); !errors.Is(err, understudy.ErrClosed) {
+	if err := db.Evictor.Evict(t.Context()); !errors.Is(err, understudy.ErrClosed) {
 		t.Errorf("evict: %v", err)
 	}
 	db = limited(t, path, 0, c.Now)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"log/slog"
 
 	"understudy"
 	"understudy/internal/store/db"
@@ -27,10 +28,21 @@ var (
 )
 
 // Table stores small values under names. It is safe for concurrent use.
-type Table struct{ pool *db.Pool }
+type Table struct {
+	pool    *db.Pool
+	log     *slog.Logger
+	watched [len(watchable)]watched
+}
 
-// New returns the table of named values of a database.
-func New(pool *db.Pool) *Table { return &Table{pool} }
+// New returns the table of named values of a database. Call it before the pool starts.
+func New(pool *db.Pool, log *slog.Logger) *Table {
+	understudy.SetDefaults(&log, nil)
+	k := &Table{pool: pool, log: log}
+	for i, w := range watchable {
+		pool.SetLoader(w.topic, func(_ context.Context, c db.Conn) error { return k.reload(c, i) })
+	}
+	return k
+}
 
 // Value returns the value under a name, or ErrNotFound if there is none.
 func (k *Table) Value(ctx context.Context, name string) (value []byte, err error) {
@@ -67,9 +79,28 @@ func (k *Table) SetValueDurably(ctx context.Context, name string, value []byte) 
 	return k.set(ctx, name, value, k.pool.ChangeDurably)
 }
 
-// set stores a value with the function change. If the value is nil, it deletes the value durably instead, for which it
-// may use the reserved pages of the file.
+// set stores a value with the function change. If the value is nil, it deletes the value durably instead.
 func (k *Table) set(ctx context.Context, name string, value []byte, change func(context.Context, func(db.Conn) error) error) error {
+	if value == nil {
+		_, err := k.Delete(ctx, name)
+		return err
+	}
+	return k.run(ctx, name, value, change, func(c db.Conn) error { return k.put(c, name, value) })
+}
+
+// Delete deletes a value and reports whether it existed. The deletion survives a crash of the machine. It may use the
+// reserved pages of the file. Errors: ErrInvalid for a bad name, ErrNotStored.
+func (k *Table) Delete(ctx context.Context, name string) (found bool, err error) {
+	err = k.run(ctx, name, nil, k.pool.ReleaseDurably, func(c db.Conn) error {
+		found, err = k.DeleteValue(c, name)
+		return err
+	})
+	return found && err == nil, err
+}
+
+// run checks a name and a value, and runs work in a transaction with the function change.
+func (k *Table) run(ctx context.Context, name string, value []byte, change func(context.Context, func(db.Conn) error) error,
+	work func(c db.Conn) error) error {
 	leave, err := k.pool.Begin()
 	if err != nil {
 		return err
@@ -78,20 +109,22 @@ func (k *Table) set(ctx context.Context, name string, value []byte, change func(
 	if err := check(name, value); err != nil {
 		return db.WrapError(true, err, "value %s", understudy.Clip(name))
 	}
-	if value == nil {
-		err = k.pool.ReleaseDurably(ctx, func(c db.Conn) error {
-			_, err := Delete(c, name)
-			return err
-		})
-	} else {
-		err = change(ctx, func(c db.Conn) error { return c.Execute(putValue, 0, name, value) })
-	}
-	return db.WrapError(true, err, "value %s", name)
+	return db.WrapError(true, change(ctx, work), "value %s", name)
 }
 
-// Delete deletes a value in a transaction and reports whether it existed.
-func Delete(c db.Conn, name string) (found bool, err error) {
-	return c.QueryRow(deleteValue, []driver.Value{name}, func([]driver.Value) {})
+// put stores a value in a transaction.
+func (k *Table) put(c db.Conn, name string, value []byte) error {
+	k.noteChange(name, value)
+	return c.Execute(putValue, 0, name, value)
+}
+
+// DeleteValue deletes a value in a transaction and reports whether it existed.
+func (k *Table) DeleteValue(c db.Conn, name string) (found bool, err error) {
+	found, err = c.QueryRow(deleteValue, []driver.Value{name}, func([]driver.Value) {})
+	if found {
+		k.noteChange(name, nil)
+	}
+	return found, err
 }
 
 func check(name string, value []byte) error {
@@ -109,12 +142,18 @@ func (k *Table) ReadValues(ctx context.Context, prefix string) (map[string][]byt
 		return nil, err
 	}
 	defer leave()
-	all := map[string][]byte{}
-	err = k.pool.Read(ctx, func(c db.Conn) error {
-		return c.Query(selectPrefix, 0, []driver.Value{prefix, int64(maxValues)}, func(r []driver.Value) error {
-			all[r[0].(string)] = cloneBytes(r[1])
-			return nil
-		})
+	var all map[string][]byte
+	err = k.pool.Read(ctx, func(c db.Conn) (err error) {
+		all, err = readValues(c, prefix)
+		return err
 	})
 	return all, db.WrapError(false, err, "values %s", understudy.Clip(prefix))
+}
+
+func readValues(c db.Conn, prefix string) (map[string][]byte, error) {
+	all := map[string][]byte{}
+	return all, c.Query(selectPrefix, 0, []driver.Value{prefix, int64(maxValues)}, func(r []driver.Value) error {
+		all[r[0].(string)] = cloneBytes(r[1])
+		return nil
+	})
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // Newest is the number of the last migration.
-const Newest = 5
+const Newest = 6
 
 // The folders of the engines. Each has the same steps.
 const (

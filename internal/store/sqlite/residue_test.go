@@ -52,6 +52,7 @@ func TestRemains(t *testing.T) {
 	path := storetest.File(t)
 	dir := filepath.Dir(path)
 	pool := db.NewPool(sqlite.NewEngine(path, 0, 32<<20), 1, func() {})
+	notes := kv.New(pool, nil)
 	writer, err := pool.Engine.Dial(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +61,6 @@ func TestRemains(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	notes := kv.New(pool)
 	held, was := map[string]string{}, []string{}
 	before := 0
 	for round := range 3 {

@@ -43,6 +43,13 @@ func Open(t testing.TB, o store.Options) *store.DB {
 	return db
 }
 
+// OpenTwo opens two stores over one new, empty database, as two processes do, and closes both when the test ends.
+func OpenTwo(t testing.TB) (a, b *store.DB) {
+	t.Helper()
+	path := File(t)
+	return OpenAt(t, path), OpenAt(t, path)
+}
+
 // Patience is how long a save may take on a busy machine, in tests that are not
 // about that.
 const Patience = time.Minute

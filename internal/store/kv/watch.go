@@ -1,0 +1,187 @@
+// This file keeps copies of values in the memory of each process in line with the database.
+//
+// A process that keeps values in memory calls Watch. From then on its memory follows every committed change of those
+// values, whichever process makes it. The change of another process arrives at the beginning of the next transaction.
+
+package kv
+
+import (
+	"bytes"
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"hash/maphash"
+	"strings"
+
+	"understudy"
+	"understudy/internal/store/db"
+)
+
+// watchable are the beginnings of the names of values that may be watched, each with its topic.
+var watchable = [...]struct {
+	prefix string
+	topic  db.Topic
+}{{"session/", db.Sessions}, {"credential/", db.Credentials}, {"watch/", db.Watches}, {"cookies/", db.Keys}}
+
+// watched are the values of one topic. The goroutine with the writing connection owns it.
+type watched struct {
+	watchers []func(name string, value []byte) error
+	sums     map[string]uint64 // the hash of each value that the watchers have received
+}
+
+var seed = maphash.MakeSeed()
+
+// Watch calls put with every value whose name begins with prefix, and later with every changed value. A nil value means
+// that the value was deleted. put is called after the change was committed, and before the next write of this process
+// begins. It must not use the store, also not while it waits for a lock. Watch returns the first error of put; a later
+// error is logged. After an error put must not use the former value any more.
+//
+// The prefix is one of session/, credential/, watch/ and cookies/.
+func (k *Table) Watch(ctx context.Context, prefix string, put func(name string, value []byte) error) error {
+	i := findWatchable(prefix)
+	if i < 0 || watchable[i].prefix != prefix {
+		return fmt.Errorf("store: watch values %s: %w", understudy.Clip(prefix), understudy.ErrInvalid)
+	}
+	leave, err := k.pool.Begin()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	var refused error
+	err = k.pool.Write(ctx, func(c db.Conn) (broken bool, err error) {
+		sums := map[string]uint64{}
+		broken, err = c.RunReading(ctx, func() error {
+			all, err := readValues(c, prefix)
+			for name, value := range all {
+				sums[name] = maphash.Bytes(seed, value)
+				if refused == nil {
+					refused = put(name, value)
+				}
+			}
+			return err
+		})
+		if w := &k.watched[i]; err == nil && refused == nil {
+			w.watchers = append(w.watchers, put)
+			if w.sums == nil {
+				w.sums = sums
+			}
+		}
+		return broken, err
+	})
+	if refused != nil {
+		return refused
+	}
+	return db.WrapError(false, err, "values %s", prefix)
+}
+
+// findWatchable returns the index of the values in watchable to which a name belongs, or -1.
+func findWatchable(name string) int {
+	for i, w := range watchable {
+		if strings.HasPrefix(name, w.prefix) {
+			return i
+		}
+	}
+	return -1
+}
+
+// noteChange marks the topic of a value that the open transaction changes, so that other processes read the value again.
+func (k *Table) noteChange(name string, value []byte) {
+	if i := findWatchable(name); i >= 0 {
+		k.pool.MarkChanged(watchable[i].topic)
+	}
+	k.noteQuietChange(name, value)
+}
+
+// noteQuietChange makes the watchers of this process receive a value after the commit of the open transaction.
+func (k *Table) noteQuietChange(name string, value []byte) {
+	if i := findWatchable(name); i >= 0 {
+		k.pool.CallAfterCommit(func() { k.notify(i, name, value) })
+	}
+}
+
+// notify calls the watchers with a value, unless they have received it.
+func (k *Table) notify(i int, name string, value []byte) {
+	w := &k.watched[i]
+	if len(w.watchers) == 0 {
+		return
+	}
+	sum := maphash.Bytes(seed, value)
+	if known, ok := w.sums[name]; ok == (value != nil) && known == sum {
+		return
+	}
+	if value == nil {
+		delete(w.sums, name)
+	} else {
+		w.sums[name] = sum
+	}
+	for _, put := range w.watchers {
+		if err := put(name, value); err != nil {
+			k.log.Error("store: a changed value cannot be read", "name", name, "err", err)
+		}
+	}
+}
+
+// reload reads the values of a topic again after another process has changed some of them.
+func (k *Table) reload(c db.Conn, i int) error {
+	w := &k.watched[i]
+	all, err := readValues(c, watchable[i].prefix)
+	if err != nil {
+		return fmt.Errorf("read the values of %s: %w", watchable[i].prefix, err)
+	}
+	for name := range w.sums {
+		if all[name] == nil {
+			k.notify(i, name, nil)
+		}
+	}
+	for name, value := range all {
+		k.notify(i, name, value)
+	}
+	return nil
+}
+
+// Change replaces the value under a name by the result of change, in one writing transaction. So two processes that
+// change a value at once lose no change. change receives the present value, or nil if there is none. It must not use the
+// store. If its result is nil, there is no value afterwards. If it returns an error, nothing changes, and Change returns
+// that error. Other errors: ErrInvalid for a bad name or value, ErrNotStored.
+func (k *Table) Change(ctx context.Context, name string, change func(old []byte) (value []byte, err error)) error {
+	return k.change(ctx, name, k.pool.Change, k.noteChange, change)
+}
+
+// ChangeDurably does what Change does. The new value is on the disk when it returns.
+func (k *Table) ChangeDurably(ctx context.Context, name string, change func(old []byte) (value []byte, err error)) error {
+	return k.change(ctx, name, k.pool.ChangeDurably, k.noteChange, change)
+}
+
+// ChangeQuietly does what Change does, but other processes do not read the value again soon. Use it for what is written
+// often, such as when a session was last used.
+func (k *Table) ChangeQuietly(ctx context.Context, name string, change func(old []byte) (value []byte, err error)) error {
+	return k.change(ctx, name, k.pool.Change, k.noteQuietChange, change)
+}
+
+// change is Change with the function that runs the transaction and the function that notes the change.
+func (k *Table) change(ctx context.Context, name string, transact func(context.Context, func(db.Conn) error) error,
+	note func(name string, value []byte), change func(old []byte) (value []byte, err error)) error {
+	var refused error
+	err := k.run(ctx, name, nil, transact, func(c db.Conn) error {
+		var old, value []byte
+		_, err := c.QueryRow(selectValue, []driver.Value{name}, func(r []driver.Value) { old = cloneBytes(r[0]) })
+		if err != nil {
+			return err
+		}
+		if value, refused = change(bytes.Clone(old)); refused != nil {
+			return refused
+		}
+		if err := check(name, value); err != nil || (value == nil) == (old == nil) && bytes.Equal(value, old) {
+			return err
+		}
+		note(name, value)
+		if value == nil {
+			return c.Execute(deleteValue, 0, name)
+		}
+		return c.Execute(putValue, 0, name, value)
+	})
+	if refused != nil {
+		return refused
+	}
+	return err
+}
