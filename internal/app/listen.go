@@ -155,7 +155,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 		}
 	}
 	v := &a.policies.visitors
-	a.tasks = append(a.tasks, v.sessions.Run, v.cookies.Run, a.forecasts.Run, f.traffic.day.Run)
+	a.tasks = append(a.tasks, e.followCredentials, v.sessions.Run, v.cookies.Run, a.forecasts.Run, f.traffic.day.Run)
 	return nil
 }
 

@@ -37,6 +37,7 @@ type policy struct {
 	hooks     []feed.Hook
 	alerts    []forecast.Alert
 	mailer    *watch.Mailer // sends mail to people; nil if no mail server is set
+	made      int64         // the version of the credentials created at run time that the policy contains
 }
 
 func (p policy) feed() feed.Policy {
@@ -130,6 +131,7 @@ func (r *policyReader) newGate(cfg *config.Settings) (*access.Gate, error) {
 
 // withMadeCredentials returns a policy that also has the credentials that were created at run time.
 func (r *policyReader) withMadeCredentials(p policy, cfg *config.Settings) (policy, error) {
+	p.made = r.credentials.Version() // a change after this line is noticed as a newer version
 	made, skipped := cfg.MadeCredentials(r.credentials.All())
 	made = slices.DeleteFunc(made, func(c callers.Credential) bool {
 		isUser := p.people != nil && p.people.Users != nil && p.people.Users.Has(c.Name)

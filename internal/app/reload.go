@@ -23,6 +23,7 @@ import (
 	"understudy/internal/forecast"
 	"understudy/internal/search/columns"
 	"understudy/internal/watch"
+	"understudy/kit/retry"
 	"understudy/mirror"
 	"understudy/spec"
 	"understudy/upstream"
@@ -265,8 +266,11 @@ func (e *enforcer) apply(cfg *config.Settings, secrets map[string][]understudy.S
 func (e *enforcer) updateCredentials(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	cfg := e.settings.current.Load()
-	p, err := e.policies.withMadeCredentials(e.current.Load().policy, cfg)
+	cfg, p := e.settings.current.Load(), e.current.Load().policy
+	if p.made == e.policies.credentials.Version() {
+		return nil
+	}
+	p, err := e.policies.withMadeCredentials(p, cfg)
 	if err != nil {
 		return err
 	}
@@ -280,6 +284,25 @@ func (e *enforcer) updateCredentials(ctx context.Context) error {
 	e.replaceHandlers(d)
 	return nil
 }
+
+// followCredentials applies the credentials that another process has changed, until ctx ends. A revoked credential is
+// refused before that, by its grant.
+func (e *enforcer) followCredentials(ctx context.Context) error {
+	for {
+		select {
+		case <-e.policies.credentials.Changes():
+		case <-ctx.Done():
+			return nil
+		}
+		for err := e.updateCredentials(ctx); err != nil && ctx.Err() == nil; err = e.updateCredentials(ctx) {
+			e.log.Error("changed credentials are not accepted yet; trying again", "err", err)
+			_ = retry.Wait(ctx, credentialsPause)
+		}
+	}
+}
+
+// credentialsPause is the pause between two attempts to apply changed credentials.
+const credentialsPause = 5 * time.Second
 
 // replaceHandlers puts new handlers on the ports. Running requests still use the old handlers. Exports may take long, so an
 // export ends early if the new policy decides differently for its caller. The old viewer is closed after its last request.

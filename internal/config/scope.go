@@ -128,6 +128,7 @@ func (c *Settings) MadeCredentials(all []credentials.Credential) (out []callers.
 		for _, s := range made.Secrets {
 			one.User, one.Digest = s.User, s.Digest
 			secret := one
+			secret.Grant.Revoked = s.Revoked
 			if s.Until != nil && (secret.Grant.Expires.IsZero() || s.Until.Before(secret.Grant.Expires)) {
 				secret.Grant.Expires = *s.Until
 			}

@@ -29,10 +29,15 @@ const (
 // kvStart is the beginning of the names under which credentials are stored in the KV store.
 const kvStart = "credential/"
 
-// KV stores small values under names; store.DB implements it.
+// KV stores small values under names; kv.Table implements it. Several processes may use it at once.
 type KV interface {
-	ReadValues(ctx context.Context, prefix string) (map[string][]byte, error)
-	SetValueDurably(ctx context.Context, name string, value []byte) error
+	// Watch calls put with every value whose name begins with prefix, and later with every changed value, whichever
+	// process changed it. A nil value was deleted. put must not use the KV.
+	Watch(ctx context.Context, prefix string, put func(name string, value []byte) error) error
+	// ChangeDurably replaces a value by the result of change, which receives the present value, or nil if there is none.
+	ChangeDurably(ctx context.Context, name string, change func(old []byte) (value []byte, err error)) error
+	// Delete deletes a value and reports whether it existed.
+	Delete(ctx context.Context, name string) (found bool, err error)
 }
 
 // Scope is what a credential may do, in the notation of the settings.
@@ -85,6 +90,8 @@ type Secret struct {
 	Digest []byte     `json:"digest,omitempty"` // SHA-256 is enough, because the secret is random
 	Made   time.Time  `json:"made"`
 	Until  *time.Time `json:"until,omitempty"` // when the secret expires; nil means together with the credential
+	// Revoked is closed when the secret is no longer valid because its credential was revoked or rotated.
+	Revoked <-chan struct{} `json:"-"`
 }
 
 // Shown is a new credential with its secret. The secret cannot be shown again.
@@ -97,16 +104,21 @@ type Shown struct {
 // Form returns the beginnings that users and secrets of a source must have to look like the provider's own.
 type Form func(source string) (user, secret string)
 
-// Book contains all credentials that were created at run time. A change is stored when its method returns. Book is
-// safe for concurrent use.
+// Book contains all credentials that were created at run time, by this process or by another one on the same database.
+// A change is stored when its method returns. Book is safe for concurrent use.
 type Book struct {
-	kv   KV
-	now  func() time.Time
-	form Form
+	kv      KV
+	now     func() time.Time
+	form    Form
+	changed chan struct{} // receives a value after each change, unless it is full
 
-	mu     sync.Mutex
-	all    map[string]*Credential
-	recent []recent
+	making sync.Mutex // held while a credential is created; locked before mu
+	recent []recent   // guarded by making
+
+	mu      sync.Mutex // never held while kv is used
+	all     map[string]*Credential
+	ends    map[string]chan struct{} // the channel Revoked of each secret, by user
+	version int64                    // the number of changes since the start
 }
 
 // recent is a credential that a form has just created. If the same form is sent again, it gets the same response.
@@ -121,19 +133,70 @@ const resendTime = time.Minute
 
 // Open reads the credentials from a store.
 func Open(ctx context.Context, kv KV, form Form, now func() time.Time) (*Book, error) {
-	kept, err := kv.ReadValues(ctx, kvStart)
-	if err != nil {
+	b := &Book{kv: kv, now: now, form: form, changed: make(chan struct{}, 1), all: map[string]*Credential{}, ends: map[string]chan struct{}{}}
+	if err := kv.Watch(ctx, kvStart, b.put); err != nil {
 		return nil, err
 	}
-	b := &Book{kv: kv, now: now, form: form, all: map[string]*Credential{}}
-	for name, value := range kept {
-		var c Credential
-		if err := json.Unmarshal(value, &c); err != nil || kvStart+c.Name != name {
-			return nil, fmt.Errorf("credentials: the value of %s is no credential", understudy.Clip(name))
-		}
-		b.all[c.Name] = &c
-	}
 	return b, nil
+}
+
+// put replaces a credential in memory by its stored value, or removes it if the value is nil or cannot be read.
+func (b *Book) put(name string, value []byte) error {
+	var c *Credential
+	var err error
+	if value != nil {
+		c, err = decode(name, value)
+	}
+	name = strings.TrimPrefix(name, kvStart)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	former := b.all[name]
+	delete(b.all, name)
+	valid := map[string]bool{}
+	if c != nil {
+		b.all[name] = c
+		for i := range c.Secrets {
+			s := &c.Secrets[i]
+			valid[s.User] = true
+			if b.ends[s.User] == nil {
+				b.ends[s.User] = make(chan struct{})
+			}
+			s.Revoked = b.ends[s.User]
+		}
+	}
+	if former != nil {
+		for _, s := range former.Secrets {
+			if end := b.ends[s.User]; end != nil && !valid[s.User] {
+				close(end)
+				delete(b.ends, s.User)
+			}
+		}
+	}
+	b.version++
+	select {
+	case b.changed <- struct{}{}:
+	default:
+	}
+	return err
+}
+
+// decode returns the credential in a stored value.
+func decode(name string, value []byte) (*Credential, error) {
+	c := &Credential{}
+	if err := json.Unmarshal(value, c); err != nil || kvStart+c.Name != name {
+		return nil, fmt.Errorf("credentials: the value of %s is no credential", understudy.Clip(name))
+	}
+	return c, nil
+}
+
+// Changes returns a channel that receives a value after credentials have changed, also by another process.
+func (b *Book) Changes() <-chan struct{} { return b.changed }
+
+// Version returns a number that grows with every change of a credential.
+func (b *Book) Version() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.version
 }
 
 // All returns copies of the credentials, sorted by name.
@@ -171,28 +234,27 @@ func (b *Book) Has(name string) bool {
 // Make creates a credential. The caller must have checked name and scope. once identifies the form that requests the
 // credential, or is "". If the same form is sent again within a minute, it gets the same credential, from memory. Errors:
 // ErrInvalid if the name exists, if there are too many credentials, or if the expiry is not in the future; ErrNotStored.
-func (b *Book) Make(ctx context.Context, name string, s Scope, once string) (Shown, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.recent = slices.DeleteFunc(b.recent, func(r recent) bool { return b.now().Sub(r.at) >= resendTime })
-	there := b.all[name]
-	i := slices.IndexFunc(b.recent, func(r recent) bool {
-		return once != "" && r.once == once && r.shown.Name == name && there != nil && r.shown.User == there.Secrets[0].User
-	})
-	switch {
-	case i >= 0:
-		return b.recent[i].shown, nil
-	case there != nil:
-		return Shown{}, fmt.Errorf("credentials: %w: there is one called %s; rotate or revoke it", understudy.ErrInvalid, name)
-	case s.Expires != nil && !s.Expires.After(b.now()):
-		return Shown{}, fmt.Errorf("credentials: %w: expires: %s is not in the future; write a later date, or a duration such as 30d",
-			understudy.ErrInvalid, s.Expires.UTC().Format(time.RFC3339))
-	case len(b.all) >= maxCredentials:
-		return Shown{}, fmt.Errorf("credentials: %w: there are %d; revoke some", understudy.ErrInvalid, maxCredentials)
+func (b *Book) Make(ctx context.Context, name string, s Scope, once string) (shown Shown, err error) {
+	b.making.Lock()
+	defer b.making.Unlock()
+	if shown, ok := b.findRecent(name, once); ok {
+		return shown, nil
 	}
-	c := &Credential{Name: name, Scope: s, Made: b.now()}
-	shown := b.addSecret(c)
-	if err := b.save(ctx, c); err != nil {
+	err = b.kv.ChangeDurably(ctx, kvStart+name, func(old []byte) ([]byte, error) {
+		switch {
+		case old != nil:
+			return nil, fmt.Errorf("credentials: %w: there is one called %s; rotate or revoke it", understudy.ErrInvalid, name)
+		case s.Expires != nil && !s.Expires.After(b.now()):
+			return nil, fmt.Errorf("credentials: %w: expires: %s is not in the future; write a later date, or a duration such as 30d",
+				understudy.ErrInvalid, s.Expires.UTC().Format(time.RFC3339))
+		case b.count() >= maxCredentials:
+			return nil, fmt.Errorf("credentials: %w: there are %d; revoke some", understudy.ErrInvalid, maxCredentials)
+		}
+		c := &Credential{Name: name, Scope: s, Made: b.now()}
+		shown = b.addSecret(c)
+		return json.Marshal(c)
+	})
+	if err != nil {
 		return Shown{}, err
 	}
 	if once != "" {
@@ -201,54 +263,80 @@ func (b *Book) Make(ctx context.Context, name string, s Scope, once string) (Sho
 	return shown, nil
 }
 
+// findRecent returns the credential that this process created for a form less than a minute ago, if it still has its
+// first secret.
+func (b *Book) findRecent(name, once string) (shown Shown, ok bool) {
+	b.recent = slices.DeleteFunc(b.recent, func(r recent) bool { return b.now().Sub(r.at) >= resendTime })
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	there := b.all[name]
+	i := slices.IndexFunc(b.recent, func(r recent) bool {
+		return once != "" && r.once == once && r.shown.Name == name && there != nil && r.shown.User == there.Secrets[0].User
+	})
+	if i < 0 {
+		return shown, false
+	}
+	return b.recent[i].shown, true
+}
+
+func (b *Book) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.all)
+}
+
 // Rotate gives a credential a new secret. The old secrets stay valid for the time overlap. Errors: ErrNotFound;
 // ErrInvalid if overlap is too long; ErrNotStored.
-func (b *Book) Rotate(ctx context.Context, name string, overlap time.Duration) (Shown, error) {
+func (b *Book) Rotate(ctx context.Context, name string, overlap time.Duration) (shown Shown, err error) {
 	if overlap < 0 || overlap > maxOverlap {
 		return Shown{}, fmt.Errorf("credentials: %w: an overlap lasts 0s to %s", understudy.ErrInvalid, maxOverlap)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	former, err := b.find(name)
+	if CheckName(name) != nil {
+		return Shown{}, newNotFound(name)
+	}
+	err = b.kv.ChangeDurably(ctx, kvStart+name, func(old []byte) ([]byte, error) {
+		if old == nil {
+			return nil, newNotFound(name)
+		}
+		c, err := decode(kvStart+name, old)
+		if err != nil {
+			return nil, err
+		}
+		now, former := b.now(), c.Secrets
+		until := now.Add(overlap)
+		c.Secrets = nil
+		for _, s := range former {
+			if s.Until == nil || s.Until.After(until) {
+				s.Until = &until
+			}
+			if s.Until.After(now) {
+				c.Secrets = append(c.Secrets, s)
+			}
+		}
+		shown = b.addSecret(c)
+		return json.Marshal(c)
+	})
 	if err != nil {
 		return Shown{}, err
 	}
-	c, now := *former, b.now()
-	c.Secrets = nil
-	until := now.Add(overlap)
-	for _, s := range former.Secrets {
-		if s.Until == nil || s.Until.After(until) {
-			s.Until = &until
-		}
-		if s.Until.After(now) {
-			c.Secrets = append(c.Secrets, s)
-		}
-	}
-	shown := b.addSecret(&c)
-	return shown, b.save(ctx, &c)
+	return shown, nil
 }
 
 // Revoke removes a credential. Errors: ErrNotFound; ErrNotStored, then the credential still exists.
 func (b *Book) Revoke(ctx context.Context, name string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if _, err := b.find(name); err != nil {
-		return err
+	if CheckName(name) != nil {
+		return newNotFound(name)
 	}
-	if err := b.kv.SetValueDurably(ctx, kvStart+name, nil); err != nil {
-		return err
+	found, err := b.kv.Delete(ctx, kvStart+name)
+	if err == nil && !found {
+		err = newNotFound(name)
 	}
-	delete(b.all, name)
-	return nil
+	return err
 }
 
-func (b *Book) find(name string) (*Credential, error) {
-	c := b.all[name]
-	if c == nil {
-		return nil, fmt.Errorf("credentials: %w: no credential was made as %q; one of the settings is changed there", understudy.ErrNotFound,
-			understudy.Clip(name))
-	}
-	return c, nil
+func newNotFound(name string) error {
+	return fmt.Errorf("credentials: %w: no credential was made as %q; one of the settings is changed there", understudy.ErrNotFound,
+		understudy.Clip(name))
 }
 
 // addSecret gives a credential a new secret.
@@ -264,19 +352,6 @@ func random(n int) string {
 	raw := make([]byte, n)
 	_, _ = rand.Read(raw) // rand.Read never fails
 	return hex.EncodeToString(raw)
-}
-
-// save stores a credential. If that succeeds, it also updates the credential in memory.
-func (b *Book) save(ctx context.Context, c *Credential) error {
-	value, err := json.Marshal(c)
-	if err != nil {
-		return err
-	}
-	if err := b.kv.SetValueDurably(ctx, kvStart+c.Name, value); err != nil {
-		return err
-	}
-	b.all[c.Name] = c
-	return nil
 }
 
 // ParseDate parses a day (its first moment in UTC), a time in RFC 3339, or a duration. For a duration it returns

@@ -6,8 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,21 +96,23 @@ func TestBook(t *testing.T) {
 
 func errOf[T any](_ T, err error) error { return err }
 
-// broken refuses to keep notes.
-type broken struct{ of map[string][]byte }
+// refusing is a store that refuses to keep changes.
+type refusing struct{ KV }
 
-func (b broken) ReadValues(context.Context, string) (map[string][]byte, error) { return b.of, nil }
-func (b broken) SetValueDurably(context.Context, string, []byte) error {
+func (refusing) ChangeDurably(context.Context, string, func([]byte) ([]byte, error)) error {
 	return understudy.ErrNotStored
 }
+func (refusing) Delete(context.Context, string) (bool, error) { return false, understudy.ErrNotStored }
 
 // What is not in the store did not happen.
 func TestBookThatCannotBeKept(t *testing.T) {
+	db := storetest.Open(t, store.Options{})
 	value, err := json.Marshal(Credential{Name: "billing", Secrets: []Secret{{User: "SK1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := Open(t.Context(), broken{map[string][]byte{"credential/billing": value}}, form, time.Now)
+	checktest.MustNoError(t, db.KV.SetValue(t.Context(), "credential/billing", value), "set")
+	b, err := Open(t.Context(), refusing{db.KV}, form, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,9 +129,129 @@ func TestBookThatCannotBeKept(t *testing.T) {
 	checktest.MustEqual(t, len(all[0].Secrets), 1, "len(all[0].Secrets)")
 	checktest.Equal(t, all[0].Secrets[0].User, "SK1", "all[0].Secrets[0].User")
 	for name, value := range map[string]string{"credential/x": "{}", "credential/y": `{"name":"z"}`, "credential/z": "no"} {
-		if _, err := Open(t.Context(), broken{map[string][]byte{name: []byte(value)}}, form, time.Now); err == nil {
+		checktest.MustNoError(t, db.KV.SetValue(t.Context(), name, []byte(value)), "set")
+		if _, err := Open(t.Context(), db.KV, form, time.Now); err == nil {
 			t.Errorf("%s with %s is read", name, value)
 		}
+		checktest.MustNoError(t, db.KV.SetValue(t.Context(), name, nil), "delete")
+	}
+}
+
+// openBooks opens the credentials in two processes on one database.
+func openBooks(t *testing.T) (dbs [2]*store.DB, books [2]*Book) {
+	t.Helper()
+	dbs[0], dbs[1] = storetest.OpenTwo(t)
+	for i, db := range dbs {
+		b, err := Open(t.Context(), db.KV, form, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		books[i] = b
+	}
+	return dbs, books
+}
+
+func isRevoked(s Secret) bool {
+	select {
+	case <-s.Revoked:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestTwoProcessesShareCredentials(t *testing.T) {
+	dbs, books := openBooks(t)
+	a, b := books[0], books[1]
+	next := func() Credential {
+		t.Helper()
+		checktest.MustNoError(t, dbs[1].Refresh(t.Context()), "refresh")
+		all := b.All()
+		checktest.MustEqual(t, len(all), 1, "credentials in the other process")
+		return all[0]
+	}
+	select { // the channel is full after Open
+	case <-b.Changes():
+	default:
+	}
+	made, err := a.Make(t.Context(), "billing", Scope{Source: "twilio", Role: "support"}, "")
+	checktest.MustNoError(t, err, "make")
+	version := b.Version()
+	first := next().Secrets[0]
+	checktest.Equal(t, first.User, made.User, "the user in the other process")
+	checktest.True(t, b.Version() > version, "the version is still %d", version)
+	select {
+	case <-b.Changes():
+	default:
+		t.Error("the other process is not told of the change")
+	}
+	_, err = b.Make(t.Context(), "billing", Scope{}, "")
+	checktest.True(t, errors.Is(err, understudy.ErrInvalid), "made twice: %v", err)
+
+	_, err = a.Rotate(t.Context(), "billing", time.Hour)
+	checktest.MustNoError(t, err, "rotate")
+	second := next().Secrets[0]
+	checktest.True(t, !isRevoked(first), "a secret in its overlap is revoked")
+	third, err := b.Rotate(t.Context(), "billing", 0) // in the other process
+	checktest.MustNoError(t, err, "rotate")
+	checktest.True(t, isRevoked(first) && isRevoked(second), "rotated without an overlap: the former secrets are valid")
+	checktest.MustNoError(t, dbs[0].Refresh(t.Context()), "refresh")
+	checktest.Equal(t, a.All()[0].Secrets[0].User, third.User, "the user in the first process")
+
+	last := next().Secrets[0]
+	checktest.MustNoError(t, a.Revoke(t.Context(), "billing"), "revoke")
+	checktest.MustNoError(t, dbs[1].Refresh(t.Context()), "refresh")
+	checktest.Equal(t, len(b.All()), 0, "credentials in the other process after a revocation")
+	checktest.True(t, isRevoked(last), "the revoked secret is valid in the other process")
+	err = b.Revoke(t.Context(), "billing")
+	checktest.True(t, errors.Is(err, understudy.ErrNotFound), "revoked twice: %v", err)
+}
+
+// A change in another process that has not been noticed yet is no reason to refuse or to lose anything.
+func TestCredentialMadeUnnoticedIsRotatedAndRevoked(t *testing.T) {
+	dbs, books := openBooks(t)
+	made, err := books[0].Make(t.Context(), "billing", Scope{Source: "twilio", Role: "support"}, "")
+	checktest.MustNoError(t, err, "make")
+	rotated, err := books[1].Rotate(t.Context(), "billing", time.Hour)
+	checktest.MustNoError(t, err, "rotate")
+	all := books[1].All()[0].Secrets
+	checktest.MustEqual(t, len(all), 2, "secrets")
+	checktest.Equal(t, all[0].User+all[1].User, rotated.User+made.User, "the users")
+	_, err = books[0].Make(t.Context(), "other", Scope{}, "")
+	checktest.MustNoError(t, err, "make another")
+	checktest.MustNoError(t, books[1].Revoke(t.Context(), "other"), "revoke")
+	checktest.MustNoError(t, dbs[0].Refresh(t.Context()), "refresh")
+	checktest.True(t, !books[0].Has("other") && books[0].Has("billing"), "the first process has %v", books[0].All())
+}
+
+func TestTwoProcessesChangeCredentialsAtOnce(t *testing.T) {
+	dbs, books := openBooks(t)
+	scope := Scope{Source: "twilio", Role: "support"}
+	_, err := books[0].Make(t.Context(), "shared", scope, "")
+	checktest.MustNoError(t, err, "make")
+	const each = 10
+	var wg sync.WaitGroup
+	var same atomic.Int32
+	for i, b := range books {
+		wg.Go(func() {
+			for n := range each {
+				_, err := b.Rotate(t.Context(), "shared", time.Hour)
+				checktest.NoError(t, err, "rotate")
+				_, err = b.Make(t.Context(), fmt.Sprint(i, "-", n), scope, "")
+				checktest.NoError(t, err, "make")
+				if _, err := b.Make(t.Context(), fmt.Sprint("same-", n), scope, ""); err == nil {
+					same.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	checktest.Equal(t, same.Load(), int32(each), "credentials of a name that both made")
+	for i, b := range books {
+		checktest.MustNoError(t, dbs[i].Refresh(t.Context()), "refresh")
+		checktest.Equal(t, len(b.All()), 1+3*each, "credentials in process %d", i)
+		shared := b.All()[slices.IndexFunc(b.All(), func(c Credential) bool { return c.Name == "shared" })]
+		checktest.Equal(t, len(shared.Secrets), 1+2*each, "secrets in process %d", i)
 	}
 }
 

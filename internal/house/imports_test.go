@@ -41,7 +41,7 @@ var imports = map[string]string{
 		"internal/diagnostics/profile internal/export internal/feed internal/forecast internal/frontend internal/jobs " +
 		"internal/outbox internal/proxy internal/query internal/search internal/search/columns internal/signin internal/store " +
 		"internal/store/contents internal/store/intents internal/viewer internal/viewer/page internal/watch kit/accesslog kit/dispatch " +
-		"kit/limiter kit/onlinestat kit/semaphore mirror request spec upstream spec/auth",
+		"kit/limiter kit/onlinestat kit/retry kit/semaphore mirror request spec upstream spec/auth",
 	"internal/app/gctune":  "",
 	"internal/audit":       ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/retry kit/wal",
 	"internal/app/lastday": ".",

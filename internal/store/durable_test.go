@@ -87,7 +87,7 @@ func TestPromisesAreDurable(t *testing.T) {
 			return db.KV.SetValue(t.Context(), "walk", []byte("page 7"))
 		}, nil},
 		{"a small value that is promised", "kv", full, func(db *store.DB) error {
-			return db.KV.SetValueDurably(t.Context(), "credential", []byte("digest"))
+			return db.KV.ChangeDurably(t.Context(), "credential", func([]byte) ([]byte, error) { return []byte("digest"), nil })
 		}, nil},
 		{"the end of a small value", "kv", full, func(db *store.DB) error {
 			return db.KV.SetValue(t.Context(), "session", nil)

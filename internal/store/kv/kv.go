@@ -70,22 +70,14 @@ func cloneBytes(v driver.Value) []byte {
 // deletion, for example of a session at sign-out, survives a crash of the machine. Errors: ErrInvalid for a name that
 // is empty or longer than 512 bytes or a value above 64 KiB, ErrNotStored.
 func (k *Table) SetValue(ctx context.Context, name string, value []byte) error {
-	return k.set(ctx, name, value, k.pool.Change)
-}
-
-// SetValueDurably stores a value like SetValue, but the value is on the disk when it returns. So the caller may promise
-// it to others. It returns the same errors.
-func (k *Table) SetValueDurably(ctx context.Context, name string, value []byte) error {
-	return k.set(ctx, name, value, k.pool.ChangeDurably)
-}
-
-// set stores a value with the function change. If the value is nil, it deletes the value durably instead.
-func (k *Table) set(ctx context.Context, name string, value []byte, change func(context.Context, func(db.Conn) error) error) error {
 	if value == nil {
 		_, err := k.Delete(ctx, name)
 		return err
 	}
-	return k.run(ctx, name, value, change, func(c db.Conn) error { return k.put(c, name, value) })
+	return k.run(ctx, name, value, k.pool.Change, func(c db.Conn) error {
+		k.noteChange(name, value)
+		return c.Execute(putValue, 0, name, value)
+	})
 }
 
 // Delete deletes a value and reports whether it existed. The deletion survives a crash of the machine. It may use the
@@ -110,12 +102,6 @@ func (k *Table) run(ctx context.Context, name string, value []byte, change func(
 		return db.WrapError(true, err, "value %s", understudy.Clip(name))
 	}
 	return db.WrapError(true, change(ctx, work), "value %s", name)
-}
-
-// put stores a value in a transaction.
-func (k *Table) put(c db.Conn, name string, value []byte) error {
-	k.noteChange(name, value)
-	return c.Execute(putValue, 0, name, value)
 }
 
 // DeleteValue deletes a value in a transaction and reports whether it existed.

@@ -3,7 +3,6 @@
 package programs_test
 
 import (
-	"context"
 	"html"
 	"os"
 	"regexp"
@@ -13,6 +12,8 @@ import (
 
 	"understudy/internal/checktest"
 	"understudy/internal/credentials"
+	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/viewertest"
 	"understudy/spec"
@@ -44,17 +45,10 @@ func TestLinesToPaste(t *testing.T) {
 	}
 }
 
-// noValues keeps nothing.
-type noValues struct{}
-
-func (noValues) ReadValues(context.Context, string) (map[string][]byte, error) { return nil, nil }
-
-func (noValues) SetValueDurably(context.Context, string, []byte) error { return nil }
-
 // The form of a credential begins with the role that sees least, and refuses an end in the past with a sentence.
 func TestFormOfACredential(t *testing.T) {
 	form := func(string) (user, secret string) { return "SK", "" }
-	book, err := credentials.Open(t.Context(), noValues{}, form, func() time.Time { return viewertest.Noon })
+	book, err := credentials.Open(t.Context(), storetest.Open(t, store.Options{}).KV, form, func() time.Time { return viewertest.Noon })
 	viewertest.Must(t, err)
 	h := viewertest.Open(t, func(o *page.Options) { o.Programs = &page.Programs{Credentials: book} })
 	_, roles, _ := strings.Cut(h.Page("/-/connect", viewertest.All), `<select id="role"`)
@@ -78,7 +72,7 @@ func TestFormOfACredential(t *testing.T) {
 // What would end a credential's secret asks once more, and one of the settings is left to them.
 func TestCredentialOfTheSettingsIsNotChanged(t *testing.T) {
 	form := func(string) (user, secret string) { return "SK", "" }
-	book, err := credentials.Open(t.Context(), noValues{}, form, func() time.Time { return viewertest.Noon })
+	book, err := credentials.Open(t.Context(), storetest.Open(t, store.Options{}).KV, form, func() time.Time { return viewertest.Noon })
 	viewertest.Must(t, err)
 	log := &viewertest.AuditLog{}
 	h := viewertest.Open(t, viewertest.WithPrograms, func(o *page.Options) { o.Programs.Credentials, o.Audit = book, log })
