@@ -53,6 +53,11 @@ func (s *saving) observe() error {
 		return err
 	}
 	s.blocks = s.db.opener.Open(s.c)
+	if s.db.pool.Engine.IsDistant() {
+		if err := (reads{s}).expectVersions(sights); err != nil {
+			return err
+		}
+	}
 	if err := s.assignVersions(sights); err != nil {
 		return err
 	}
@@ -73,14 +78,8 @@ func (s *saving) observe() error {
 func (s *saving) findRecords() ([]observation, error) {
 	x := &s.db.scratch
 	x.groupRows(s.kind.Prefix, s.content.rows)
-	for from := 0; from < len(x.sights); from += db.MaxTuples {
-		part := x.sights[from:min(from+db.MaxTuples, len(x.sights))]
-		args := append(x.args[:0], s.shape.Slot, s.kind.Number)
-		for i := range part {
-			args = append(args, part[i].id)
-		}
-		x.args = args
-		err := s.c.Query(selectHeld, len(part), args, func(r []driver.Value) error {
+	err := reads{s}.visitHeldArgs(func(n int, args []driver.Value) error {
+		return s.c.Query(selectHeld, n, args, func(r []driver.Value) error {
 			g := &x.sights[x.byID[string(r[0].([]byte))]]
 			g.stored.number = r[1].(int64)
 			if r[2] != nil {
@@ -90,9 +89,9 @@ func (s *saving) findRecords() ([]observation, error) {
 			}
 			return nil
 		})
-		if err != nil {
-			return nil, err
-		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	for i := range x.sights {
 		g := &x.sights[i]
@@ -108,6 +107,22 @@ func (s *saving) findRecords() ([]observation, error) {
 		}
 	}
 	return x.sights, nil
+}
+
+// visitHeldArgs calls do with the arguments of selectHeld for the records that groupRows has collected, some at a time.
+func (r reads) visitHeldArgs(do func(n int, args []driver.Value) error) error {
+	s, x := r.save, &r.save.db.scratch
+	for part := range slices.Chunk(x.sights, db.MaxTuples) {
+		args := append(x.args[:0], s.shape.Slot, s.kind.Number)
+		for i := range part {
+			args = append(args, part[i].id)
+		}
+		x.args = args
+		if err := do(len(part), args); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // groupRows collects the distinct records of rows, in the order of their first row.

@@ -44,11 +44,10 @@ func (s *saving) replaceClock(record int64, before *codec.Entry, r *understudy.R
 // if there is none.
 func (s *saving) findEarlierVersion(g *observation, i int) (version int64, err error) {
 	var same []int64
-	err = s.c.Query(selectTag, 0, []driver.Value{g.stored.number*records.Slots + s.shape.Slot, records.ShortHash(s.content.hashes[i])},
-		func(r []driver.Value) error {
-			same = append(same, r[0].(int64))
-			return nil
-		})
+	err = s.c.Query(selectTag, 0, reads{s}.tagArgs(g, i), func(r []driver.Value) error {
+		same = append(same, r[0].(int64))
+		return nil
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -63,6 +62,12 @@ func (s *saving) findEarlierVersion(g *observation, i int) (version int64, err e
 		}
 	}
 	return 0, nil
+}
+
+// tagArgs returns the arguments of selectTag for row i of a record.
+func (r reads) tagArgs(g *observation, i int) []driver.Value {
+	s := r.save
+	return []driver.Value{g.stored.number*records.Slots + s.shape.Slot, records.ShortHash(s.content.hashes[i])}
 }
 
 // newPeriodNumber returns the number for all periods of this save that begin without a new version.

@@ -124,21 +124,28 @@ func deleteWhole(c db.Conn, loader *pages.Loader, kind int64, mayNot func([]unde
 // readMarks returns the marks of those records of the save that were erased, by stored id.
 func (s *saving) readMarks() (map[string]int64, error) {
 	marks := map[string]int64{}
-	for from := 0; from < len(s.content.rows); from += db.MaxTuples {
-		part := s.content.rows[from:min(from+db.MaxTuples, len(s.content.rows))]
+	err := reads{s}.visitErasedArgs(func(n int, args []driver.Value) error {
+		return s.c.Query(selectErased, n, args, func(r []driver.Value) error {
+			marks[string(r[0].([]byte))] = r[1].(int64)
+			return nil
+		})
+	})
+	return marks, err
+}
+
+// visitErasedArgs calls do with the arguments of selectErased for the records of the save, some at a time.
+func (r reads) visitErasedArgs(do func(n int, args []driver.Value) error) error {
+	s := r.save
+	for part := range slices.Chunk(s.content.rows, db.MaxTuples) {
 		args := []driver.Value{s.kind.Number}
 		for i := range part {
 			args = append(args, db.AppendID(nil, s.kind.Prefix, part[i].ID))
 		}
-		err := s.c.Query(selectErased, len(part), args, func(r []driver.Value) error {
-			marks[string(r[0].([]byte))] = r[1].(int64)
-			return nil
-		})
-		if err != nil {
-			return nil, err
+		if err := do(len(part), args); err != nil {
+			return err
 		}
 	}
-	return marks, nil
+	return nil
 }
 
 // canStorePage reports whether the page itself may be stored.

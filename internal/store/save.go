@@ -108,6 +108,11 @@ func newSaving(db *DB, p *understudy.Page) *saving {
 
 // run executes the statements of the save inside its transaction.
 func (s *saving) run() error {
+	if s.db.pool.Engine.IsDistant() {
+		if err := (reads{s}).expect(); err != nil {
+			return err
+		}
+	}
 	if err := s.readCounters(); err != nil {
 		return err
 	}
@@ -167,13 +172,8 @@ var (
 
 // readCounters reads the last numbers of the source, the store and the kind.
 func (s *saving) readCounters() error {
-	source, _ := s.db.catalog.Source(s.p.Key.Source)
-	kind := int64(0)
-	if s.kind != nil {
-		kind = s.kind.Number
-	}
 	n := &s.counters
-	found, err := s.c.QueryRow(selectCounters, []driver.Value{kind, source}, func(r []driver.Value) {
+	found, err := s.c.QueryRow(selectCounters, reads{s}.counterArgs(), func(r []driver.Value) {
 		n.source, n.change, n.page = r[0].(int64), r[1].(int64), r[2].(int64)
 		n.record, n.block = r[3].(int64), r[4].(int64)
 		if r[5] != nil {

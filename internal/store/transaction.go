@@ -4,6 +4,7 @@ package store
 
 import (
 	"database/sql/driver"
+	"math"
 
 	"understudy"
 	"understudy/internal/store/catalog"
@@ -11,6 +12,9 @@ import (
 	"understudy/internal/store/db"
 	"understudy/internal/store/index"
 	"understudy/internal/store/names"
+	"understudy/internal/store/order"
+	"understudy/internal/store/pages"
+	"understudy/internal/store/postings"
 	"understudy/internal/store/records"
 )
 
@@ -111,4 +115,91 @@ func (x *scratch) trim() {
 	if cap(x.raw) > maxScratch || cap(x.packed) > maxScratch || cap(x.ids) > maxScratch || cap(x.entries) > 2000 {
 		*x = scratch{names: x.names}
 	}
+}
+
+// reads has the arguments of what a save reads, and announces them to a database for which each query costs a round trip.
+type reads struct{ save *saving }
+
+// counterArgs returns the arguments of selectCounters.
+func (r reads) counterArgs() []driver.Value {
+	source, _ := r.save.db.catalog.Source(r.save.p.Key.Source)
+	if r.save.kind == nil {
+		return []driver.Value{int64(0), source}
+	}
+	return []driver.Value{r.save.kind.Number, source}
+}
+
+// expect announces what the save will read, as far as the page tells. Then a distant database is asked once instead of
+// ten times. A page whose records are stored already needs a little more.
+func (r reads) expect() error {
+	s := r.save
+	err := s.c.Expect(selectCounters, 0, reads{s}.counterArgs()...)
+	source, _ := s.db.catalog.Source(s.p.Key.Source)
+	if err == nil && s.canStorePage() {
+		err = s.c.Expect(selectOldPage, 0, pages.KeyHash(s.p.Key), source)
+	}
+	if err != nil || s.kind == nil || len(s.content.rows) == 0 || s.content.whole || isRemoval(s.p) {
+		return err
+	}
+	if s.db.counts.erased.Load() > 0 {
+		err = reads{s}.visitErasedArgs(func(n int, args []driver.Value) error { return s.c.Expect(selectErased, n, args...) })
+	}
+	s.db.scratch.groupRows(s.kind.Prefix, s.content.rows)
+	if err == nil {
+		err = reads{s}.visitHeldArgs(func(n int, args []driver.Value) error { return s.c.Expect(selectHeld, n, args...) })
+	}
+	if err == nil {
+		err = r.expectPlaces(source)
+	}
+	if err == nil {
+		err = s.db.Index.Expect(s.c, s.shape.Number)
+	}
+	return err
+}
+
+// expectPlaces announces what placing the records will read if all are new.
+func (r reads) expectPlaces(source int64) error {
+	s := r.save
+	least, most := int64(math.MaxInt64), int64(math.MinInt64)
+	for _, row := range s.content.rows {
+		if second := order.NaturalSecond(s.kind.Spec, row.Clock, s.p.Body[row.Start:row.End]); second != order.NoSecond {
+			low, _ := postings.SecondBounds(second)
+			_, high := postings.SecondBounds(second)
+			least, most = min(least, low), max(most, high)
+		}
+	}
+	if err := order.NewAssigner(s.c, s.kind.Number, nil).Expect(least, most); err != nil || !s.p.List {
+		return err
+	}
+	if f := order.ReadFollows(s.db.o.Specs[s.p.Key.Source], s.p.RequestKey()); f.ID != "" {
+		if err := order.ExpectPosition(s.c, s.kind.Number, db.AppendID(nil, s.kind.Prefix, f.ID)); err != nil {
+			return err
+		}
+	}
+	if s.p.Next.IsZero() {
+		return nil
+	}
+	return s.db.pages.Expect(s.c, source, s.p.Next)
+}
+
+// expectVersions announces what comparing changed records with their earlier versions will read.
+func (r reads) expectVersions(sights []observation) error {
+	s := r.save
+	blocks := map[int64]bool{}
+	for i := range sights {
+		g := &sights[i]
+		if !g.stored.hasRow || g.stored.hash == s.content.hashes[g.lastRow] {
+			continue
+		}
+		if err := s.c.Expect(selectTag, 0, reads{s}.tagArgs(g, g.lastRow)...); err != nil {
+			return err
+		}
+		if block := g.stored.version / codec.PerBlock; !blocks[block] {
+			blocks[block] = true
+			if err := s.blocks.Expect(g.stored.version); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -48,6 +48,9 @@ type Conn interface {
 	Query(st *Statement, n int, args []driver.Value, each func(row []driver.Value) error) error
 	// QueryRow runs a statement that returns at most one row. It calls row if there is one.
 	QueryRow(st *Statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error)
+	// Expect says that the open transaction will query a statement with these arguments, and changes nothing before that
+	// changes its rows. An engine for which each query is a round trip reads all that is expected in one.
+	Expect(st *Statement, n int, args ...driver.Value) error
 	// QueryOnce runs an SQL text once and calls each for every row. It does not keep the prepared statement.
 	QueryOnce(text string, args []driver.Value, each func(row []driver.Value) error) error
 
@@ -91,6 +94,8 @@ type Engine interface {
 	// Dial opens a connection. A writing connection runs transactions of both sorts, a reading one only
 	// reading transactions.
 	Dial(ctx context.Context, writing bool) (Conn, error)
+	// IsDistant reports whether each query costs a round trip, so that it pays to Expect queries.
+	IsDistant() bool
 	// Prepare checks that the database is empty or ours, and migrates it to the newest schema. It leaves any
 	// other database as it is and returns an error that says what to do.
 	Prepare(ctx context.Context, writer Conn) error

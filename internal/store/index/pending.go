@@ -22,10 +22,13 @@ import (
 )
 
 const (
-	flushDelay   = 100 * time.Millisecond // how long rows of table pending wait until they are written to the indexes
-	maxRows      = 8                      // maximum number of saves whose rows are pending; the next save writes all rows
-	maxBytes     = 96 << 10               // maximum bytes of all pending rows; a save that would exceed it writes all rows
-	flushTimeout = 10 * time.Second       // maximum time of a scheduled flush
+	flushDelay = 100 * time.Millisecond // how long rows of table pending wait until they are written to the indexes
+	maxRows    = 8                      // maximum number of saves whose rows are pending; the next save writes all rows
+	maxBytes   = 96 << 10               // maximum bytes of all pending rows; a save that would exceed it writes all rows
+	// distantFactor is how many times as many rows and bytes may be pending if each query costs a round trip. Then a save
+	// leaves writing them to the flush, which makes many queries.
+	distantFactor = 8
+	flushTimeout  = 10 * time.Second // maximum time of a scheduled flush
 )
 
 var (
@@ -87,6 +90,14 @@ func (x *Index) computeChanges(c db.Conn, inWords, inTerms []Edit) (a changes, e
 	return a, err
 }
 
+// Expect announces what AddPending will read for edits of records in a shape.
+func (x *Index) Expect(c db.Conn, shape int64) error {
+	if err := terms.Expect(c, shape); err != nil {
+		return err
+	}
+	return c.Expect(sumPending, 0)
+}
+
 // AddPending stores the changes of edits as pending and returns true. If there are too many pending rows, it writes all
 // of them and the new changes to the indexes and returns false.
 func (x *Index) AddPending(c db.Conn, edits []Edit) (left bool, err error) {
@@ -105,7 +116,11 @@ func (x *Index) AddPending(c db.Conn, edits []Edit) (left bool, err error) {
 	if len(x.packed) > maxBytes {
 		x.packed = nil
 	}
-	if rows >= maxRows || size > maxBytes {
+	more := int64(1)
+	if x.pool.Engine.IsDistant() {
+		more = distantFactor
+	}
+	if rows >= maxRows*more || size > maxBytes*more {
 		return false, x.write(c, a)
 	}
 	return true, c.Execute(insertPending, 0, x.packed)

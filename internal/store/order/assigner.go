@@ -61,6 +61,14 @@ func (g *Assigner) readKindNumbers() ([]int64, error) {
 	return []int64{g.kind}, nil
 }
 
+// Expect announces what Read will read for a range. The range may be empty.
+func (g *Assigner) Expect(least, most int64) error {
+	if err := g.c.Expect(selectDeleted, 0, -g.kind); err != nil || least > most {
+		return err
+	}
+	return g.c.Expect(selectStanding, 0, g.kind, least, most, int64(maxTaken))
+}
+
 // maxTaken is the maximum number of occupied positions that are read at once.
 const maxTaken = 1000
 

@@ -60,6 +60,11 @@ func (s Position) Value() driver.Value {
 var selectPosition = &db.Statement{Head: "SELECT (SELECT place FROM held WHERE number BETWEEN n.record * 64 " +
 	"AND n.record * 64 + 63 AND place IS NOT NULL LIMIT 1) FROM names n WHERE n.kind = ? AND n.id = ?"}
 
+// ExpectPosition announces that the open transaction will call FindPosition.
+func ExpectPosition(c db.Conn, kind int64, id []byte) error {
+	return c.Expect(selectPosition, 0, kind, id)
+}
+
 // FindPosition returns the position of a record by its stored id. It returns Nowhere if the record was never saved.
 func FindPosition(c db.Conn, kind int64, id []byte) (Position, error) {
 	at := Position{At: Nowhere}

@@ -136,6 +136,11 @@ func NewLoader(catalog *catalog.Catalog, records *records.Opener) *Loader {
 	return &Loader{catalog: catalog, records: records}
 }
 
+// Expect announces that the open transaction will Find a page.
+func (l *Loader) Expect(c db.Conn, source int64, key understudy.Key) error {
+	return c.Expect(selectPage, 0, KeyHash(key), source)
+}
+
 // Find finds the row of a page by the hash of the page's key, and checks that the page has this key. It returns
 // ErrNotFound if there is no such page.
 func (l *Loader) Find(c db.Conn, source int64, key understudy.Key) (row *Row, sk *codec.Skeleton, err error) {

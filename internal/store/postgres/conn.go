@@ -32,8 +32,9 @@ type Conn struct {
 	prepared map[variant]string // the names of the statements that the server has prepared; nil if it keeps none
 	cursors  int                // how many cursors were opened
 
-	queue  []queued // the statements that were not sent yet
-	queued int      // the bytes of their parameters
+	queue  []queued        // the statements that were not sent yet
+	queued int             // the bytes of their parameters
+	ahead  map[string]rows // the rows of queries that were expected; nil until they are read
 
 	work    context.Context // the context of the open transaction, or nil
 	limit   context.Context // the context that limits the time of the current work, or nil
@@ -55,6 +56,7 @@ type queued struct {
 	text    string // for a statement that is run once; then key is empty
 	values  [][]byte
 	formats []int16
+	ahead   string // the key in Conn.ahead of a query that was only expected
 }
 
 // rows are the rows that a statement has returned.
@@ -96,12 +98,59 @@ func (c *Conn) Query(st *db.Statement, n int, args []driver.Value, each func(row
 	if err := c.push(variant{st: st, n: n}, "", args); err != nil {
 		return err
 	}
-	return c.visitRows(st.Reads, each)
+	if len(c.ahead) > 0 {
+		if found, ok, err := c.takeAhead(); ok || err != nil {
+			return c.visitRows(found, err, st.Reads, each)
+		}
+	}
+	found, err := c.send()
+	return c.visitRows(found, err, st.Reads, each)
 }
 
-// visitRows sends what waits and calls each for the rows of the last statement.
-func (c *Conn) visitRows(part db.Part, each func(row []driver.Value) error) error {
-	found, err := c.send()
+// Expect implements db.Conn. The query is sent with the next one.
+func (c *Conn) Expect(st *db.Statement, n int, args ...driver.Value) error {
+	if c.work == nil {
+		return nil
+	}
+	if err := c.push(variant{st: st, n: n}, "", args); err != nil {
+		return err
+	}
+	q := &c.queue[len(c.queue)-1]
+	q.ahead = q.identify()
+	c.ahead[q.ahead] = nil
+	return nil
+}
+
+// takeAhead returns the rows of the query that was pushed last, if it was expected. It takes the query from the queue.
+func (c *Conn) takeAhead() (found rows, ok bool, err error) {
+	last := len(c.queue) - 1
+	key := c.queue[last].identify()
+	if found, ok = c.ahead[key]; !ok {
+		return nil, false, nil
+	}
+	c.queue = c.queue[:last]
+	if found == nil {
+		if _, err := c.send(); err != nil {
+			return nil, false, err
+		}
+		found = c.ahead[key]
+	}
+	delete(c.ahead, key)
+	return found, true, nil
+}
+
+// identify returns a text that only the same query with the same arguments has.
+func (q *queued) identify() string {
+	key := fmt.Appendf(nil, "%p %d", q.key.st, q.key.n)
+	for i, v := range q.values {
+		key = fmt.Appendf(key, " %d %t %d ", q.formats[i], v == nil, len(v))
+		key = append(key, v...)
+	}
+	return string(key)
+}
+
+// visitRows calls each for the rows that a statement has returned.
+func (c *Conn) visitRows(found rows, err error, part db.Part, each func(row []driver.Value) error) error {
 	if err != nil {
 		return err
 	}
@@ -128,7 +177,8 @@ func (c *Conn) queryPortions(st *db.Statement, n int, args []driver.Value, each 
 			return err
 		}
 		got := 0
-		err := c.visitRows(st.Reads, func(row []driver.Value) error {
+		found, err := c.send()
+		err = c.visitRows(found, err, st.Reads, func(row []driver.Value) error {
 			got++
 			return each(row)
 		})
@@ -157,7 +207,8 @@ func (c *Conn) QueryOnce(text string, args []driver.Value, each func(row []drive
 	if err := c.push(variant{}, numberParameters(text), args); err != nil {
 		return err
 	}
-	return c.visitRows(db.Index, each)
+	found, err := c.send()
+	return c.visitRows(found, err, db.Index, each)
 }
 
 // push appends a statement to those that wait to be sent.
@@ -217,7 +268,7 @@ func (c *Conn) send() (found rows, err error) {
 		}
 		p.SendQueryPrepared(c.prepared[q.key], q.values, q.formats, binaryResults)
 	}
-	found, prepared, err := read(p)
+	found, prepared, err := c.read(p, queue)
 	if err != nil {
 		for _, key := range fresh[min(prepared, len(fresh)):] {
 			delete(c.prepared, key)
@@ -227,9 +278,9 @@ func (c *Conn) send() (found rows, err error) {
 	return found, err
 }
 
-// read sends a pipeline and reads its results. It returns the rows of the last statement, and how many statements were
-// prepared.
-func read(p *pgconn.Pipeline) (found rows, prepared int, err error) {
+// read sends a pipeline with the statements of queue and reads its results. It returns the rows of the last statement,
+// and how many statements were prepared. It keeps the rows of those that were only expected.
+func (c *Conn) read(p *pgconn.Pipeline, queue []queued) (found rows, prepared int, err error) {
 	if err := p.Sync(); err != nil {
 		return nil, 0, errors.Join(err, p.Close())
 	}
@@ -241,7 +292,10 @@ func read(p *pgconn.Pipeline) (found rows, prepared int, err error) {
 			prepared++
 			continue
 		case *pgconn.ResultReader:
-			found, err = readRows(result, err)
+			if found, err = readRows(result, err); err == nil && queue[0].ahead != "" {
+				c.ahead[queue[0].ahead] = found
+			}
+			queue = queue[1:]
 			continue
 		}
 		break // the end, or an error
@@ -254,6 +308,7 @@ func read(p *pgconn.Pipeline) (found rows, prepared int, err error) {
 
 // readRows reads the rows of one statement.
 func readRows(result *pgconn.ResultReader, err error) (found rows, _ error) {
+	found = rows{} // not nil: nothing was found
 	for err == nil && result.NextRow() {
 		var row []driver.Value
 		row, err = readRow(result.FieldDescriptions(), result.Values())

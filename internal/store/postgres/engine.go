@@ -63,13 +63,16 @@ func (e *Engine) Name() string {
 	return fmt.Sprintf("PostgreSQL database %s at %s", e.config.Database, e.config.Host)
 }
 
+// IsDistant implements db.Engine.
+func (e *Engine) IsDistant() bool { return true }
+
 // Dial implements db.Engine.
 func (e *Engine) Dial(ctx context.Context, _ bool) (db.Conn, error) {
 	raw, err := pgconn.ConnectConfig(ctx, &e.config.Config)
 	if err != nil {
 		return nil, wrapError(err)
 	}
-	c := &Conn{raw: raw, texts: map[variant]string{}}
+	c := &Conn{raw: raw, texts: map[variant]string{}, ahead: map[string]rows{}}
 	if e.prepare {
 		c.prepared = map[variant]string{}
 	}

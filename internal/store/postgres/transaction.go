@@ -35,7 +35,7 @@ func (c *Conn) run(ctx context.Context, begin *db.Statement, work func() error) 
 		ctx = context.Background()
 	}
 	c.work = ctx
-	defer func() { c.work = nil }()
+	defer func() { c.work = nil; clear(c.ahead) }()
 	for n := 1; ; n++ {
 		if err := ctx.Err(); err != nil {
 			return false, err

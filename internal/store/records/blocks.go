@@ -70,6 +70,11 @@ func (o *Blocks) ReadBlock(number int64) (*Block, error) {
 	return o.read(number)
 }
 
+// Expect announces that the open transaction will read a version, which is not unpacked yet.
+func (o *Blocks) Expect(version int64) error {
+	return o.c.Expect(selectBlock, 1, version/codec.PerBlock)
+}
+
 // keep adds a block to the unpacked blocks. If there are too many, it drops the unchanged blocks.
 func (o *Blocks) keep(b *Block) {
 	if len(o.open) >= maxOpened {

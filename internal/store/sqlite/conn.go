@@ -160,6 +160,9 @@ func (c *Conn) Query(st *db.Statement, n int, args []driver.Value, each func(row
 	})
 }
 
+// Expect implements db.Conn. A query costs no round trip, so nothing is read ahead.
+func (c *Conn) Expect(*db.Statement, int, ...driver.Value) error { return nil }
+
 // QueryRow implements db.Conn.
 func (c *Conn) QueryRow(st *db.Statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error) {
 	err = c.Query(st, 0, args, func(r []driver.Value) error {

@@ -55,6 +55,9 @@ func NewEngine(path string, limit, log int64) *Engine {
 // Name implements db.Engine.
 func (e *Engine) Name() string { return e.path }
 
+// IsDistant implements db.Engine.
+func (e *Engine) IsDistant() bool { return false }
+
 // Dial implements db.Engine. For a writing connection it sets the page size, the log size and the size limit.
 func (e *Engine) Dial(ctx context.Context, writing bool) (db.Conn, error) {
 	cache := readerCache

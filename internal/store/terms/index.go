@@ -20,7 +20,7 @@ const usualTokens = 16
 // transaction of c and reports whether any of them grew.
 func BuildEntries(c db.Conn, r *Ranges, edits []Edit) (out, in []inverted.Entry, grew bool, err error) {
 	in = make([]inverted.Entry, 0, usualTokens*len(edits))
-	grown := growing{c: c, of: map[rangeName]timeRange{}, changed: map[rangeName]bool{}}
+	grown := growing{c: c, read: map[int64]bool{}, of: map[rangeName]timeRange{}, changed: map[rangeName]bool{}}
 	var buf []int64
 	for i := range edits {
 		e := &edits[i]

@@ -16,8 +16,8 @@ var (
 	upsertSpan = &db.Statement{Head: `INSERT INTO span (shape, field, least, most) VALUES (?1, ?2, ?3, ?4)
 		ON CONFLICT (shape, field) DO UPDATE SET least = CASE WHEN excluded.least < span.least THEN excluded.least ELSE span.least END,
 		most = CASE WHEN excluded.most > span.most THEN excluded.most ELSE span.most END`}
-	selectSpan  = &db.Statement{Head: "SELECT least, most FROM span WHERE shape = ? AND field = ?"}
-	selectSpans = &db.Statement{Head: "SELECT shape, field, least, most FROM span"}
+	selectSpansOf = &db.Statement{Head: "SELECT field, least, most FROM span WHERE shape = ?"}
+	selectSpans   = &db.Statement{Head: "SELECT shape, field, least, most FROM span"}
 )
 
 // Ranges are the ranges of each field's times that are far from their positions, and of the differences of near times,
@@ -40,10 +40,14 @@ func (s timeRange) extend(unix int64) timeRange {
 	return timeRange{min(s.first, unix), max(s.last, unix)}
 }
 
+// Expect announces that BuildEntries will be called for records in a shape.
+func Expect(c db.Conn, shape int64) error { return c.Expect(selectSpansOf, 0, shape) }
+
 // growing are the ranges that one transaction extends. It reads them from the file, because the ranges in memory may
 // come from a transaction that failed.
 type growing struct {
 	c       db.Conn
+	read    map[int64]bool // the shapes whose ranges were read
 	of      map[rangeName]timeRange
 	changed map[rangeName]bool // the ranges to write to the file
 	err     error
@@ -51,12 +55,14 @@ type growing struct {
 
 // note extends the range of a field by a time.
 func (g *growing) note(name rangeName, unix int64) {
-	one, ok := g.of[name]
-	if !ok && g.err == nil {
-		ok, g.err = g.c.QueryRow(selectSpan, []driver.Value{name.shape, name.field}, func(r []driver.Value) {
-			one = timeRange{r[0].(int64), r[1].(int64)}
+	if !g.read[name.shape] && g.err == nil {
+		g.read[name.shape] = true
+		g.err = g.c.Query(selectSpansOf, 0, []driver.Value{name.shape}, func(r []driver.Value) error {
+			g.of[rangeName{name.shape, r[0].(string)}] = timeRange{r[1].(int64), r[2].(int64)}
+			return nil
 		})
 	}
+	one, ok := g.of[name]
 	wide := timeRange{unix, unix}
 	if ok {
 		wide = one.extend(unix)
