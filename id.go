@@ -101,7 +101,7 @@ func (id *ID[S]) UnmarshalText(text []byte) error {
 // UnmarshalBinary reads the 16 bytes. The error is ErrInvalid.
 func (id *ID[S]) UnmarshalBinary(data []byte) error {
 	if len(data) != len(id.Raw) {
-		return fmt.Errorf("%w: the id has %d bytes, want %d", ErrInvalid, len(data), len(id.Raw))
+		return fmt.Errorf("%w: the id has %d bytes instead of %d", ErrInvalid, len(data), len(id.Raw))
 	}
 	id.Raw = [16]byte(data)
 	return nil

@@ -72,9 +72,9 @@ type GapError struct{ Want, Got int64 }
 // Error says which number was received.
 func (e *GapError) Error() string {
 	if e.Got < e.Want {
-		return fmt.Sprintf("follow: change %d came again, want %d", e.Got, e.Want)
+		return fmt.Sprintf("follow: change %d was sent again instead of %d", e.Got, e.Want)
 	}
-	return fmt.Sprintf("follow: change %d came, but %d is missing", e.Got, e.Want)
+	return fmt.Sprintf("follow: change %d was sent, but %d is missing", e.Got, e.Want)
 }
 
 // StatusError is a refusal by the server that another attempt would not change.
@@ -175,7 +175,7 @@ func (c *client) setPosition(id string) error {
 func (c *client) change(id string, data []byte) error {
 	var ch Change
 	if err := json.Unmarshal(data, &ch); err != nil {
-		return fmt.Errorf("follow: the server sent what is no change: %w", err)
+		return fmt.Errorf("follow: the server sent something that is not a change: %w", err)
 	}
 	ch.Cursor = id
 	n, _ := parseNumber(id)

@@ -172,18 +172,18 @@ func TestOrder(t *testing.T) {
 		want                string // "": fine
 	}{
 		{"3", "", "id: 3\n\n" + numbered(4) + numbered(5), ""},
-		{"3", "", numbered(5), "change 5 came, but 4 is missing"},
-		{"3", "", numbered(3), "change 3 came again, want 4"},
-		{"3", "", "id: 4\n\n", "change 4 came, but"},
-		{"3", "", "id: 2\n\n", "change 2 came again"},
-		{"3", "", numbered(4) + numbered(4), "change 4 came again"},
+		{"3", "", numbered(5), "change 5 was sent, but 4 is missing"},
+		{"3", "", numbered(3), "change 3 was sent again instead of 4"},
+		{"3", "", "id: 4\n\n", "change 4 was sent, but"},
+		{"3", "", "id: 2\n\n", "change 2 was sent again"},
+		{"3", "", numbered(4) + numbered(4), "change 4 was sent again"},
 		{"", "", "id: 8\n\n" + numbered(10), "but 9 is missing"},
 		{"", "", numbered(8) + numbered(10), "but 9 is missing"},
 		{"3", "calls", numbered(9) + "id: 12\n\n" + numbered(13), ""},
-		{"3", "calls", numbered(9) + numbered(8), "came again"},
-		{"3", "calls", "id: 12\n\n" + numbered(12), "came again"},
+		{"3", "calls", numbered(9) + numbered(8), "was sent again"},
+		{"3", "calls", "id: 12\n\n" + numbered(12), "was sent again"},
 		{"3", "", "id: 5\ndata: {\"n\":4}\n\n", `has the id "5"`},
-		{"3", "", "id: 4\ndata: nonsense\n\n", "no change"},
+		{"3", "", "id: 4\ndata: nonsense\n\n", "is not a change"},
 	} {
 		o := Options{After: c.after}
 		if c.kind != "" {
@@ -230,7 +230,7 @@ func TestRefusals(t *testing.T) {
 		_, _ = io.WriteString(w, "<p>hello")
 	}
 	if _, err := run(t, &script{turns: []func(http.ResponseWriter, *http.Request){html}}, Options{}, nil); err == nil ||
-		!strings.Contains(err.Error(), "no stream of events") {
+		!strings.Contains(err.Error(), "not a stream of events") {
 		t.Errorf("a web page: %v", err)
 	}
 	for _, address := range []string{"", "127.0.0.1:4114", "ftp://x", "http://"} {

@@ -186,7 +186,7 @@ func checkResponse(resp *http.Response) error {
 	err := &StatusError{Status: resp.StatusCode, Text: text}
 	switch s := resp.StatusCode; {
 	case s == http.StatusOK:
-		return fmt.Errorf("follow: the server answered %q, which is no stream of events", kind)
+		return fmt.Errorf("follow: the server answered with %q, which is not a stream of events", kind)
 	case s >= 500 || s == http.StatusTooManyRequests || s == http.StatusRequestTimeout:
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if the header is missing
 		return &lostError{err: err, wait: time.Duration(min(max(seconds, 0), 3600)) * time.Second}

@@ -133,7 +133,7 @@ func New(o Options) (*Mirror, error) {
 	case o.Store == nil:
 		return nil, errors.New("mirror: a store must be given")
 	case o.Hot < minHot:
-		return nil, fmt.Errorf("mirror: memory: %d bytes are too few; want at least %d", o.Hot, minHot)
+		return nil, fmt.Errorf("mirror: memory: %d bytes are too few; write at least %d", o.Hot, minHot)
 	}
 	understudy.SetDefaults(&o.Logger, &o.Now)
 	m := newParts(&o)

@@ -114,7 +114,7 @@ func (k *Kind) compileActions() error {
 func (a *Action) compile(k *Kind) error {
 	isOther := func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') }
 	if a.Name == "" || len(a.Name) > maxActionName || strings.ContainsFunc(a.Name, isOther) {
-		return fmt.Errorf("name %q: want lower-case letters and dashes", a.Name)
+		return fmt.Errorf("name %q: a name has only lower-case letters and dashes", a.Name)
 	}
 	if a.Title == "" {
 		a.Title = strings.ToUpper(a.Name[:1]) + a.Name[1:] + " the " + k.Singular
@@ -122,11 +122,11 @@ func (a *Action) compile(k *Kind) error {
 	a.Done = cmp.Or(a.Done, "Done: "+a.Title+".")
 	a.Method = cmp.Or(a.Method, http.MethodPost)
 	if !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, a.Method) {
-		return fmt.Errorf("method %q: want POST, PUT, PATCH or DELETE", a.Method)
+		return fmt.Errorf("method %q is not known; write POST, PUT, PATCH or DELETE", a.Method)
 	}
 	a.Encoding = cmp.Or(a.Encoding, EncodingForm)
 	if a.Encoding != EncodingForm && a.Encoding != EncodingJSON {
-		return fmt.Errorf("encoding %q: want %s or %s", a.Encoding, EncodingForm, EncodingJSON)
+		return fmt.Errorf("encoding %q is not known; write %s or %s", a.Encoding, EncodingForm, EncodingJSON)
 	}
 	if err := a.findPath(k); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (a *Action) compile(k *Kind) error {
 func (a *Action) findPath(k *Kind) error {
 	if a.Path == "" {
 		if len(k.Instances) == 0 || len(k.ID) == 0 {
-			return fmt.Errorf("the kind has no instances; give the path of one of its lists")
+			return fmt.Errorf("the kind has no instance that the action could change; give path, the path of one of its lists")
 		}
 		return nil
 	}
@@ -149,11 +149,11 @@ func (a *Action) findPath(k *Kind) error {
 		for _, l := range k.Lists {
 			known = append(known, l.Path)
 		}
-		return addPath(fmt.Errorf("path %s is none of the kind's lists%s", a.Path, suggest.Hint(a.Path, known)), "path")
+		return addPath(fmt.Errorf("path: %s is not the path of a list of the kind%s", a.Path, suggest.Hint(a.Path, known)), "path")
 	case a.Method != http.MethodPost && a.Method != http.MethodPut:
-		return fmt.Errorf("path: a record is made by POST or PUT, not by %s", a.Method)
+		return fmt.Errorf("path: an action with a path creates a record, so its method is POST or PUT, not %s", a.Method)
 	case len(a.Cases) > 1 || len(a.Cases) == 1 && a.Cases[0].When.Field != "":
-		return fmt.Errorf("cases: there is no record yet whose fields they could look at")
+		return fmt.Errorf("cases: an action with a path creates a record, so no field can be tested; write a single case without when")
 	}
 	a.list = k.Lists[i]
 	return nil
@@ -162,17 +162,17 @@ func (a *Action) findPath(k *Kind) error {
 // checkFields checks the action's fields and cases.
 func (a *Action) checkFields(k *Kind) error {
 	if len(a.Fields) > maxActionFields || len(a.Fields) > 0 && a.Method == http.MethodDelete {
-		return fmt.Errorf("fields: want at most %d, and none with DELETE", maxActionFields)
+		return fmt.Errorf("fields: an action has at most %d fields, and none if its method is DELETE", maxActionFields)
 	}
 	for i, f := range a.Fields {
 		switch {
 		case f.Name == "" || slices.ContainsFunc(a.Fields[:i], func(g *ActionField) bool { return g.Name == f.Name }):
-			return fmt.Errorf("field %q: empty or used twice", f.Name)
+			return fmt.Errorf("field %q: the name is empty, or another field has it", f.Name)
 		case k.fields[f.Field] == nil:
 			return addPath(fmt.Errorf("field %s: %w", f.Name, describeUnknown(f.Field, "among the kind's fields", k.fieldNames())),
 				"fields", i, "field")
 		case f.Own && k.fields[f.Field].Class != ClassPhone:
-			return fmt.Errorf("field %s: own: %s is not of class phone", f.Name, f.Field)
+			return fmt.Errorf("field %s: own is only for phone numbers, and %s is not of class phone", f.Name, f.Field)
 		}
 	}
 	for i, c := range a.Cases {
@@ -182,7 +182,7 @@ func (a *Action) checkFields(k *Kind) error {
 			}
 		}
 		if a.Method == http.MethodDelete && len(c.Set) > 0 {
-			return fmt.Errorf("cases: set: DELETE has no body")
+			return fmt.Errorf("cases: a DELETE has no body; remove set")
 		}
 	}
 	return nil

@@ -22,18 +22,18 @@ func TestWrongActionsAreNamed(t *testing.T) {
 		action spec.Action
 		want   string
 	}{
-		{spec.Action{}, `name "": want lower-case letters`},
-		{spec.Action{Name: "Send"}, "want lower-case letters"},
-		{spec.Action{Name: "get", Method: "GET"}, `method "GET": want POST`},
-		{spec.Action{Name: "make", Encoding: "xml"}, `encoding "xml": want form or json`},
-		{spec.Action{Name: "make", Path: "/others"}, "path /others is none of the kind's lists"},
-		{spec.Action{Name: "make", Path: "/things", Method: "DELETE"}, "a record is made by POST or PUT"},
-		{spec.Action{Name: "make", Path: "/things", Cases: []spec.ActionCase{{When: spec.State{Field: "state"}}}}, "there is no record yet"},
+		{spec.Action{}, `name "": a name has only lower-case letters`},
+		{spec.Action{Name: "Send"}, `name "Send": a name has only lower-case letters`},
+		{spec.Action{Name: "get", Method: "GET"}, `method "GET" is not known; write POST`},
+		{spec.Action{Name: "make", Encoding: "xml"}, `encoding "xml" is not known; write form or json`},
+		{spec.Action{Name: "make", Path: "/others"}, "path: /others is not the path of a list of the kind"},
+		{spec.Action{Name: "make", Path: "/things", Method: "DELETE"}, "its method is POST or PUT"},
+		{spec.Action{Name: "make", Path: "/things", Cases: []spec.ActionCase{{When: spec.State{Field: "state"}}}}, "no field can be tested"},
 		{spec.Action{Name: "move", Fields: []*spec.ActionField{{Name: "To", Field: "where"}}}, `"where" is not among the kind's fields`},
-		{spec.Action{Name: "move", Fields: []*spec.ActionField{{Name: "To", Field: "state", Own: true}}}, "own: state is not of class phone"},
-		{spec.Action{Name: "move", Fields: []*spec.ActionField{{Name: "To", Field: "to"}, {Name: "To", Field: "to"}}}, "used twice"},
+		{spec.Action{Name: "move", Fields: []*spec.ActionField{{Name: "To", Field: "state", Own: true}}}, "state is not of class phone"},
+		{spec.Action{Name: "move", Fields: []*spec.ActionField{{Name: "To", Field: "to"}, {Name: "To", Field: "to"}}}, "another field has it"},
 		{spec.Action{Name: "stop", Cases: []spec.ActionCase{{When: spec.State{Field: "status"}}}}, `cases: "status" is not among`},
-		{spec.Action{Name: "delete", Method: "DELETE", Cases: []spec.ActionCase{{Set: map[string]string{"a": "b"}}}}, "DELETE has no body"},
+		{spec.Action{Name: "delete", Method: "DELETE", Cases: []spec.ActionCase{{Set: map[string]string{"a": "b"}}}}, "a DELETE has no body"},
 	} {
 		err := kindWith(&c.action).Compile()
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -36,18 +36,18 @@ func (c Connection) Fill(s Snippet) string {
 // checkSnippets checks that each snippet contains the port's address and a credential.
 func checkSnippets(all []Snippet) error {
 	if len(all) > maxSnippets {
-		return fmt.Errorf("connect: %d entries, want at most %d", len(all), maxSnippets)
+		return fmt.Errorf("connect has %d entries; write at most %d", len(all), maxSnippets)
 	}
 	seen := map[string]bool{}
 	for i, s := range all {
 		leads := strings.Contains(s.Code, "{address}") || strings.Contains(s.Code, "{host}")
 		switch {
 		case s.Title == "" || s.Language == "" || s.Code == "":
-			return fmt.Errorf("connect[%d]: want title, language and code", i)
+			return fmt.Errorf("connect[%d]: title, language or code is missing", i)
 		case seen[s.Title]:
 			return fmt.Errorf("connect[%d]: %s appears twice", i, s.Title)
 		case !leads || !strings.Contains(s.Code, "{secret}"):
-			return fmt.Errorf("connect[%d]: %s: the code wants {address} or {host}, and {secret}", i, s.Title)
+			return fmt.Errorf("connect[%d]: %s: the code needs {address} or {host}, and {secret}", i, s.Title)
 		}
 		seen[s.Title] = true
 	}

@@ -28,7 +28,7 @@ func ParseInstant(text string) (time.Time, error) {
 	t, err := understudy.ParseTime(text, time.UTC, time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateTime,
 		"2006-01-02 15:04", time.DateOnly)
 	if err != nil {
-		return t, fmt.Errorf("%w: %q is no time; write 2006-01-02T15:04:05Z or 2006-01-02", understudy.ErrInvalid, understudy.Clip(text))
+		return t, fmt.Errorf("%w: %q is not a time; write 2006-01-02T15:04:05Z or 2006-01-02", understudy.ErrInvalid, understudy.Clip(text))
 	}
 	return t.UTC(), nil
 }

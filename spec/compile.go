@@ -49,20 +49,20 @@ func (s *Spec) Compile() error {
 // check checks everything except the kinds, and fills in defaults.
 func (s *Spec) check() error {
 	if s.Name == "" || strings.ContainsFunc(s.Name, func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-') }) {
-		return fmt.Errorf("name %q: want lower-case letters, digits and dashes", s.Name)
+		return fmt.Errorf("name %q: a name has only lower-case letters, digits and dashes", s.Name)
 	}
 	s.Title, s.ContentType = cmp.Or(s.Title, s.Name), cmp.Or(s.ContentType, jsonType)
 	kind, params, err := mime.ParseMediaType(s.ContentType)
 	if err != nil || !strings.Contains(kind, "/") || !strings.EqualFold(cmp.Or(params["charset"], "utf-8"), "utf-8") {
-		return fmt.Errorf("content_type %q: want a media type, such as application/vnd.api+json, in no charset but utf-8", s.ContentType)
+		return fmt.Errorf("content_type %q is not a media type in UTF-8; write one such as application/vnd.api+json", s.ContentType)
 	}
 	if len(s.Hosts) == 0 {
-		return fmt.Errorf("hosts: want at least one")
+		return fmt.Errorf("hosts is empty; write at least one host")
 	}
 	for i, h := range s.Hosts {
 		u, err := url.Parse(h.URL)
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return fmt.Errorf("hosts[%d]: url %q: want http(s)://host", i, h.URL)
+			return fmt.Errorf("hosts[%d]: url %q is not a URL; write https://HOST or http://HOST", i, h.URL)
 		}
 		if len(h.Prefixes) == 0 {
 			s.Hosts[i].Prefixes = []string{"/"}
@@ -114,7 +114,7 @@ func (s *Spec) checkAuth() error {
 			return err
 		}
 		if _, key := h.Key[name]; key || h.Send[name] != "" || slices.Contains(h.Write, name) || slices.Contains(h.Back, name) {
-			return fmt.Errorf("auth: the header %s carries a credential and cannot be in headers, too", name)
+			return fmt.Errorf("auth: the header %s has the credential, so it cannot be under headers, too", name)
 		}
 	}
 	return nil
@@ -123,7 +123,7 @@ func (s *Spec) checkAuth() error {
 // compileKind fills in a kind's defaults, checks it, and adds its paths to the routes.
 func (s *Spec) compileKind(k *Kind) (err error) {
 	if k.Name == "" || strings.ContainsAny(k.Name, "/~?. ") {
-		return fmt.Errorf("name %q: want one word", k.Name)
+		return fmt.Errorf("name %q: write one word, without any of / ~ ? and .", k.Name)
 	}
 	if k.Title == "" {
 		k.Title = strings.ReplaceAll(k.Name, "_", " ")
@@ -151,7 +151,8 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 		}
 		if _, ok := l.UnfilteredQuery(); !ok {
 			if l.IsComplete() && l.Complete != s.CompleteLists {
-				return fmt.Errorf("list %s: whole: a filter is required, or its default leaves records out and no value takes that away (none)", l.Path)
+				return fmt.Errorf("list %s: whole: a filter is required, or leaves records out by default; remove whole, or give the filter's value "+
+					"for all records as none", l.Path)
 			}
 			l.Complete = new(bool)
 		}
@@ -180,12 +181,12 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 				"a field of a kind with an id", k.fieldNames())),
 				"instances", i, "address")
 		case !f.AbsoluteURL:
-			return addPath(fmt.Errorf("instance %s: address: field %s is no address of the API (absolute: true)", one.Path, f.Name), "instances", i,
-				"address")
+			return addPath(fmt.Errorf("instance %s: address: field %s has no URL of the API; the field needs absolute: true", one.Path, f.Name),
+				"instances", i, "address")
 		}
 		if len(one.ID) != len(k.ID) && (one.Address == "" || len(one.ID) > 0) {
-			return addPath(fmt.Errorf("instance %s: id names %d path variables, the kind's id has %d fields", one.Path, len(one.ID), len(k.ID)),
-				"instances", i)
+			return addPath(fmt.Errorf("instance %s: id names %d path variables, but the kind's id has %d fields; name one variable for each field",
+				one.Path, len(one.ID), len(k.ID)), "instances", i)
 		}
 		if err := one.checkAnswer(); err != nil {
 			return addPath(fmt.Errorf("instance %s: answer: %w", one.Path, err), "instances", i)
@@ -214,7 +215,8 @@ func (s *Spec) compileMedia(k *Kind) (err error) {
 				"media", i, "field")
 		}
 		if len(m.ID) != len(k.ID) || len(m.ID) == 0 {
-			return addPath(fmt.Errorf("media %s: id names %d path variables, the kind's id has %d fields", m.Path, len(m.ID), len(k.ID)), "media", i)
+			return addPath(fmt.Errorf("media %s: id names %d path variables, but the kind's id has %d fields; name one variable for each field",
+				m.Path, len(m.ID), len(k.ID)), "media", i)
 		}
 		if m.template, err = s.routes.add(m.Path, route{kind: k, media: m}); err != nil {
 			return addPath(err, "media", i)
@@ -238,19 +240,19 @@ func (f *Field) checkShow() error {
 	switch f.Show {
 	case ShowSeconds, ShowMillis:
 		if !number {
-			return fmt.Errorf("field %s: show: %s is about a number (type: int or decimal)", f.Name, f.Show)
+			return fmt.Errorf("field %s: show: %s is only for numbers; the field needs type: int or decimal", f.Name, f.Show)
 		}
 	case ShowCost:
 		if f.Type != TypeDecimal || f.Class != ClassPrice {
-			return fmt.Errorf("field %s: show: cost is about a price (type: decimal, class: price)", f.Name)
+			return fmt.Errorf("field %s: show: cost is only for prices; the field needs type: decimal and class: price", f.Name)
 		}
 	case ShowMinor:
 		if !number || f.Class != ClassPrice {
-			return fmt.Errorf("field %s: show: minor is about a price (type: int or decimal, class: price)", f.Name)
+			return fmt.Errorf("field %s: show: minor is only for prices; the field needs type: int or decimal, and class: price", f.Name)
 		}
 	case ShowForm, ShowDirection:
 		if f.Type != TypeText && f.Type != TypeSelect {
-			return fmt.Errorf("field %s: show: %s is about a text", f.Name, f.Show)
+			return fmt.Errorf("field %s: show: %s is only for texts; the field needs type: text or select", f.Name, f.Show)
 		}
 	default:
 		if !slices.Contains(fieldShows, f.Show) {
@@ -265,7 +267,7 @@ func checkFields(fields []*Field) error {
 	seen := map[string]bool{}
 	for i, f := range fields {
 		if f.Name == "" || seen[f.Name] {
-			return addPath(fmt.Errorf("field %q: empty or used twice", f.Name), i, "name")
+			return addPath(fmt.Errorf("field %q: the name is empty, or another field has it", f.Name), i, "name")
 		}
 		seen[f.Name] = true
 		f.Type = cmp.Or(f.Type, TypeText)
@@ -295,15 +297,15 @@ func checkFields(fields []*Field) error {
 func (k *Kind) checkRetention() error {
 	switch f := k.Retention; {
 	case f.Days < 0:
-		return fmt.Errorf("forgets.days: %d", f.Days)
+		return fmt.Errorf("forgets.days: %d is negative; write a number of days", f.Days)
 	case f.Days > 0 && k.Clock == "":
-		return fmt.Errorf("forgets.days: the kind needs a clock")
+		return fmt.Errorf("forgets.days: the kind has no clock, so the age of its records is not known; add clock or remove days")
 	case f.Unlisted && f.Days == 0:
-		return fmt.Errorf("forgets.unlisted: it is about days")
+		return fmt.Errorf("forgets.unlisted has no effect without forgets.days; add days or remove unlisted")
 	case f.WithParent && k.Parent == "":
-		return fmt.Errorf("forgets.with_parent: the kind needs a parent")
+		return fmt.Errorf("forgets.with_parent: the kind has no parent; add parent or remove with_parent")
 	case f.WithParent && (k.fields[k.Parent].Link == "" || k.fields[k.Parent].Link == AnyKind):
-		return fmt.Errorf("forgets.with_parent: field %s needs the link that says of which kind the parent is", k.Parent)
+		return fmt.Errorf("forgets.with_parent: the kind of the parent is not known; add link with its name to field %s", k.Parent)
 	}
 	return nil
 }
@@ -317,13 +319,13 @@ func (h *Hook) check() error {
 	case h.Style == "" && h.Header == "" && len(h.IDs) == 0:
 		return nil
 	case h.Style != HookForm:
-		return fmt.Errorf("hook.style %q: want %s", h.Style, HookForm)
+		return fmt.Errorf("hook.style %q is not known; write %s", h.Style, HookForm)
 	case h.Header == "" || strings.ContainsFunc(h.Header, func(r rune) bool {
 		return r != '-' && !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9')
 	}):
-		return fmt.Errorf("hook.header %q: want the name of a header", h.Header)
+		return fmt.Errorf("hook.header %q is not the name of a header", h.Header)
 	case len(h.IDs) == 0 || slices.Contains(h.IDs, ""):
-		return fmt.Errorf("hook.ids: want at least one parameter, none of them empty")
+		return fmt.Errorf("hook.ids: write at least one parameter, and no empty one")
 	}
 	return nil
 }
@@ -335,7 +337,7 @@ func (all *routes) add(path string, r route) (t Template, err error) {
 	}
 	for _, name := range r.ids() {
 		if !t.Has(name) {
-			return t, fmt.Errorf("path %s has no {%s}", path, name)
+			return t, fmt.Errorf("path %s has no variable {%s}", path, name)
 		}
 	}
 	r.template = t

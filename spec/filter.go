@@ -142,25 +142,26 @@ func FilterOps() []string {
 func (f *Filter) check() error {
 	switch edge := f.Op == "since" || f.Op == "until"; {
 	case !slices.Contains(FilterOps(), f.Op):
-		return addPath(fmt.Errorf("filter %s: op %q: want one of %v%s", f.Name, f.Op, FilterOps(), suggest.Hint(f.Op, FilterOps())), "op")
+		return addPath(fmt.Errorf("filter %s: op %q is not one of %v%s", f.Name, f.Op, FilterOps(), suggest.Hint(f.Op, FilterOps())), "op")
 	case f.Exclusive && !edge:
-		return fmt.Errorf("filter %s: open: the op must be since or until", f.Name)
+		return fmt.Errorf("filter %s: open is only for op: since and until", f.Name)
 	case f.MaxDaysBack < 0 || f.MaxDays < 0:
-		return fmt.Errorf("filter %s: back and longest are days, 0 or more", f.Name)
+		return fmt.Errorf("filter %s: back or longest is negative; write a number of days", f.Name)
 	case f.MaxDays > 0 && f.Op != "since":
-		return fmt.Errorf("filter %s: longest: the op must be since", f.Name)
+		return fmt.Errorf("filter %s: longest is only for op: since", f.Name)
 	case !f.isSelecting() && (f.Default == "" || f.Field != "" || len(f.SelectAll) > 0):
-		return fmt.Errorf("filter %s: with %s it wants its default, the usual value, and looks at no field", f.Name, f.Op)
+		return fmt.Errorf("filter %s: op: %s selects no records, so the filter needs a default, and can have neither field nor none", f.Name,
+			f.Op)
 	case f.FoldCase && (f.Op != "is" || f.Type == TypeBool), len(f.Special) > 0 && f.Op != "is":
-		return fmt.Errorf("filter %s: fold and special: the op must be is, of a text", f.Name)
+		return fmt.Errorf("filter %s: fold and special are only for op: is, and fold only for texts", f.Name)
 	case f.NewestFirst != "" && (f.Op != opOrder || f.NewestFirst == f.Default):
-		return fmt.Errorf("filter %s: newest: the op must be order, and the value another than the default", f.Name)
+		return fmt.Errorf("filter %s: newest is only for op: order, and its value differs from the default", f.Name)
 	case f.Required && (f.Default != "" || !f.isSelecting()):
-		return fmt.Errorf("filter %s: required: it has no default then, and selects records", f.Name)
+		return fmt.Errorf("filter %s: a required filter has no default, and its op selects records", f.Name)
 	case f.ListMatch != "" && (f.Op != "is" || f.ListMatch != "one" && f.ListMatch != "all"):
-		return fmt.Errorf("filter %s: many: want one or all, and the op is", f.Name)
+		return fmt.Errorf("filter %s: many is only for op: is; write one or all", f.Name)
 	case slices.Contains(f.SelectAll, "") || f.Default != "" && slices.Contains(f.SelectAll, f.Default):
-		return fmt.Errorf("filter %s: none: want values other than the default, none empty", f.Name)
+		return fmt.Errorf("filter %s: none has an empty value or the default; write other values", f.Name)
 	}
 	return nil
 }

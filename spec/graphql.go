@@ -44,7 +44,7 @@ func compilePasses(s *Spec) error {
 		s.passThrough = append(s.passThrough, t)
 	}
 	if s.GraphQL != "" && (!strings.HasPrefix(s.GraphQL, "/") || strings.ContainsAny(s.GraphQL, "{}?#")) {
-		return fmt.Errorf("spec %s: graphql %q: want a path without variables", s.Name, s.GraphQL)
+		return fmt.Errorf("spec %s: graphql %q is not a path without variables; write one such as /graphql", s.Name, s.GraphQL)
 	}
 	return nil
 }

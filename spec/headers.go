@@ -187,14 +187,15 @@ func newFieldSet(others ...string) map[string]bool { return newSet(append(others
 // check converts the names to canonical form and checks them.
 func (h *Headers) check() error {
 	if len(h.Key)+len(h.Write)+len(h.Send)+len(h.Back)+len(h.Ignore) > maxHeaders {
-		return fmt.Errorf("headers: more than %d", maxHeaders)
+		return fmt.Errorf("headers has more than %d names; remove some", maxHeaders)
 	}
 	err := cmp.Or(normalizeNames("headers.write", h.Write), normalizeNames("headers.back", h.Back), normalizeNames("headers.ignore", h.Ignore))
 	if err != nil {
 		return err
 	}
 	if i := slices.IndexFunc(h.Back, func(name string) bool { return ownAnswerFields[name] }); i >= 0 {
-		return fmt.Errorf("headers.back: %s is written by this server, or leads clients to upstream with a credential of ours", h.Back[i])
+		return fmt.Errorf("headers.back: %s cannot be passed on: this server writes it, or its URL would lead clients past this server",
+			h.Back[i])
 	}
 	sent := make(map[string]string, len(h.Send))
 	for _, name := range slices.Sorted(maps.Keys(h.Send)) {
@@ -203,7 +204,8 @@ func (h *Headers) check() error {
 			return err
 		}
 		if value == "" || len(value) > maxHeader || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
-			return fmt.Errorf("headers.send.%s: want 1 to %d printable characters of ASCII", name, maxHeader)
+			return fmt.Errorf("headers.send.%s: the value is empty, too long or not plain; write 1 to %d printable ASCII characters", name,
+				maxHeader)
 		}
 		sent[http.CanonicalHeaderKey(name)] = value
 	}
@@ -247,7 +249,7 @@ func (h *Headers) checkKey() error {
 		}
 		canonical := http.CanonicalHeaderKey(name)
 		if slices.Contains(h.Write, canonical) {
-			return fmt.Errorf("headers: %s is in key and in write", name)
+			return fmt.Errorf("headers: %s is in key and in write; remove it from one of them", name)
 		}
 		same := h.Key[name]
 		if sent, ok := h.Send[canonical]; ok && !slices.Contains(same, sent) {
@@ -287,8 +289,8 @@ func (h *Headers) ReadKey(method string, given http.Header) (key understudy.Quer
 			}
 		}
 		if len(value) > maxKeyValue || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
-			return nil, "", fmt.Errorf("%w: header %s: want at most %d printable characters of ASCII", understudy.ErrInvalid,
-				understudy.Clip(name), maxKeyValue)
+			return nil, "", fmt.Errorf("%w: header %s: the value is too long or not plain; send at most %d printable ASCII characters",
+				understudy.ErrInvalid, understudy.Clip(name), maxKeyValue)
 		}
 		key = append(key, understudy.Param{Name: name, Value: value})
 	}
@@ -381,7 +383,7 @@ func (h *Headers) IsTrace(name string) bool {
 // refuse returns the error for a field that must not be forwarded to the API, or nil.
 func (h *Headers) refuse(name string) error {
 	if IsMethodOverride(name) {
-		return fmt.Errorf("%w: header %s: use the method itself", understudy.ErrInvalid, name)
+		return fmt.Errorf("%w: header %s cannot replace the method; send the request with that method", understudy.ErrInvalid, name)
 	}
 	// CGI cannot distinguish Content_Length from Content-Length
 	odd := strings.ContainsFunc(name, auth.IsOddInName) || strings.Contains(name, "_")
@@ -393,7 +395,7 @@ func (h *Headers) refuse(name string) error {
 
 // RefuseField returns the error for a field that is refused because its meaning is not known.
 func RefuseField(name string) error {
-	return fmt.Errorf("%w: header %s: it is not known what it asks for; leave it out, or have the spec name it under headers",
+	return fmt.Errorf("%w: header %s: its meaning is not known; do not send it, or name it under headers in the spec file",
 		understudy.ErrInvalid, understudy.Clip(name))
 }
 
@@ -410,9 +412,9 @@ func checkHeader(where, name string) error {
 	canonical := http.CanonicalHeaderKey(name)
 	switch {
 	case name == "" || len(name) > 100 || strings.ContainsFunc(name, auth.IsOddInName):
-		return fmt.Errorf("%s: %q: want the name of a header", where, name)
+		return fmt.Errorf("%s: %q is not the name of a header", where, name)
 	case slices.Contains(ownFields, canonical), matchAny(ownPatterns, canonical), IsMethodOverride(name):
-		return fmt.Errorf("%s: %s is written by this server, and cannot be the API's", where, name)
+		return fmt.Errorf("%s: this server sets %s itself; remove it", where, name)
 	}
 	return nil
 }

@@ -57,9 +57,9 @@ func TestHeadersOfAKey(t *testing.T) {
 		{"GET", "Shop-Account: a\x01", "", "printable"},
 		{"GET", "Shop-Account: " + strings.Repeat("a", 501), "", "at most 500"},
 		{"GET", "X-Shop-Client-Telemetry: {}|Traceparent: 00-1|Sec-Fetch-Mode: cors|X-Forwarded-For: 1.2.3.4|User-Agent: x", "", ""},
-		{"GET", "X-Http-Method-Override: DELETE", "", "use the method itself"},
-		{"GET", "X-Method-Override: DELETE", "", "use the method itself"},
-		{"GET", "X-Sudo: root", "", "X-Sudo: it is not known what it asks for"},
+		{"GET", "X-Http-Method-Override: DELETE", "", "cannot replace the method"},
+		{"GET", "X-Method-Override: DELETE", "", "cannot replace the method"},
+		{"GET", "X-Sudo: root", "", "X-Sudo: its meaning is not known"},
 		{"GET", "If-Match: x|If-Unmodified-Since: x|Idempotency-Key: x", "", ""},
 		{"POST", "If-Match: x|Idempotency-Key: x", "", ""},
 		{"POST", "If-Unmodified-Since: x", "If-Unmodified-Since=x", ""},
@@ -197,20 +197,20 @@ func TestHeadersThatCannotBeNamed(t *testing.T) {
 		h    Headers
 		says string
 	}{
-		{Headers{Write: []string{""}}, "want the name of a header"},
-		{Headers{Write: []string{"a b"}}, "want the name of a header"},
+		{Headers{Write: []string{""}}, "is not the name of a header"},
+		{Headers{Write: []string{"a b"}}, "is not the name of a header"},
 		{Headers{Write: []string{"authorization"}}, "Headers.write"},
-		{Headers{Write: []string{"x-http-method-override"}}, "is written by this server"},
-		{Headers{Write: []string{"X-Forwarded-Host"}}, "is written by this server"},
-		{Headers{Send: map[string]string{"Cookie": "a=b"}}, "is written by this server"},
+		{Headers{Write: []string{"x-http-method-override"}}, "this server sets"},
+		{Headers{Write: []string{"X-Forwarded-Host"}}, "this server sets"},
+		{Headers{Send: map[string]string{"Cookie": "a=b"}}, "this server sets"},
 		{Headers{Send: map[string]string{"X-A": ""}}, "1 to 1000 printable"},
 		{Headers{Send: map[string]string{"X-A": "a\r\nX-B: b"}}, "1 to 1000 printable"},
 		{Headers{Write: many}, "more than 20"},
 		{Headers{Key: map[string][]string{"Cookie": nil}}, "headers.key"},
 		{Headers{Key: map[string][]string{"A": nil}, Write: []string{"A"}}, "in key and in write"},
 		{Headers{Ignore: []string{"a b*"}}, "headers.ignore"},
-		{Headers{Back: []string{"location"}}, "is written by this server"},
-		{Headers{Back: []string{"content-location"}}, "leads clients to upstream"},
+		{Headers{Back: []string{"location"}}, "cannot be passed on: this server writes it"},
+		{Headers{Back: []string{"content-location"}}, "would lead clients past this server"},
 	} {
 		if err := one(c.h).Compile(); err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(c.says)) {
 			t.Errorf("%+v: %v, want %q", c.h, err, c.says)
@@ -230,7 +230,7 @@ func TestTargetsHaveNoKey(t *testing.T) {
 }
 
 func TestHeadersOfCredentialsHaveNoOtherMeaning(t *testing.T) {
-	for style, want := range map[string]string{"header X-Key": "carries a credential", "header Cookie": "is written by this server"} {
+	for style, want := range map[string]string{"header X-Key": "has the credential", "header Cookie": "this server sets"} {
 		s := &Spec{Name: "x", Hosts: []Host{{URL: "https://x.example"}}, Auth: Auth{Style: style}, Headers: Headers{Write: []string{"X-Key"}}}
 		if err := s.Compile(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", style, err)

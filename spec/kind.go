@@ -303,7 +303,8 @@ func (k *Kind) checkNames() error {
 	}
 	for i, f := range k.Fields {
 		if f.Redacts && (f.Class == ClassSecret || f.Type == TypeMedia || f.Name == k.Clock || slices.Contains(k.ID, f.Name)) {
-			return addPath(fmt.Errorf("field %s: redacts: it is never emptied to take back what it said", f.Name), "fields", i, "redacts")
+			return addPath(fmt.Errorf("field %s: redacts is not for ids, the clock, secrets and media, because the API never empties them; "+
+				"remove it", f.Name), "fields", i, "redacts")
 		}
 	}
 	if err := k.checkSums(); err != nil {
@@ -334,9 +335,9 @@ func (k *Kind) checkSums() error {
 		e.Title = cmp.Or(e.Title, e.Name)
 		switch {
 		case e.Name == "" || k.fields[e.Name] != nil || k.ElapsedTime(e.Name) != e:
-			return fmt.Errorf("elapsed[%d]: name %q: want one that no field and no other elapsed time has", i, e.Name)
+			return fmt.Errorf("elapsed[%d]: the name %q is empty, or a field or another elapsed time has it", i, e.Name)
 		case e.When != nil && (k.fields[e.When.Field] == nil || len(e.When.In) == 0 || len(e.When.Set) > 0):
-			return fmt.Errorf("elapsed[%d]: when: want a field and the values it has", i)
+			return fmt.Errorf("elapsed[%d]: when: write a field of the kind, and its values under in", i)
 		}
 	}
 	return nil
@@ -348,7 +349,8 @@ func (s *Spec) checkSearches() error {
 		for j, name := range k.UsedIn {
 			switch other := s.kinds[name]; {
 			case k.OwnNumber == "":
-				return addPath(fmt.Errorf("kind %s: used: the kind has no numbers of our own (own)", k.Name), "kinds", i, "used")
+				return addPath(fmt.Errorf("kind %s: used: the kind does not list the account's own numbers; add own, or remove used", k.Name),
+					"kinds", i, "used")
 			case other == nil || other.Clock == "" || !slices.ContainsFunc(other.Fields, func(f *Field) bool { return f.Class == ClassPhone }):
 				return addPath(fmt.Errorf("kind %s: used: %w", k.Name, describeUnknown(name, "a kind with a clock and phone numbers", s.kindNames())),
 					"kinds", i, "used", j)
@@ -358,7 +360,7 @@ func (s *Spec) checkSearches() error {
 	for i, one := range s.Searches {
 		one.Title = cmp.Or(one.Title, one.Name)
 		if one.Name == "" || slices.ContainsFunc(s.Searches[:i], func(o *Search) bool { return o.Name == one.Name }) {
-			return fmt.Errorf("searches[%d]: name %q: want one that no other has", i, one.Name)
+			return fmt.Errorf("searches[%d]: the name %q is empty, or another search has it", i, one.Name)
 		}
 		for _, name := range one.Kinds {
 			if s.kinds[name] == nil {
@@ -367,7 +369,7 @@ func (s *Spec) checkSearches() error {
 			}
 		}
 		if one.Sum == "" && len(one.By) > 0 {
-			return fmt.Errorf("search %s: by without sum", one.Name)
+			return fmt.Errorf("search %s: by has no effect without sum; add sum or remove by", one.Name)
 		}
 	}
 	return nil

@@ -53,11 +53,11 @@ const (
 func (l *Limits) check(h *Headers) error {
 	for _, status := range l.Statuses {
 		if status < 400 || status > 599 || status == http.StatusUnauthorized {
-			return fmt.Errorf("limits.statuses: %d: want statuses from 400 to 599, and not 401", status)
+			return fmt.Errorf("limits.statuses: %d is not allowed; write statuses from 400 to 599, but not 401", status)
 		}
 	}
 	if len(l.Words) > 0 && len(l.Statuses) == 0 || slices.Contains(l.Words, "") {
-		return fmt.Errorf("limits.words: want texts of answers that have one of limits.statuses")
+		return fmt.Errorf("limits.words: a text is empty, or limits.statuses is missing; words are searched only in answers with these statuses")
 	}
 	for i, words := range l.Words {
 		l.Words[i] = strings.ToLower(words)
@@ -74,7 +74,7 @@ func (l *Limits) check(h *Headers) error {
 			return err
 		}
 		if *f = http.CanonicalHeaderKey(*f); slices.Contains(h.Back, *f) {
-			return fmt.Errorf("headers.back: %s tells of a limit; answers say it of the caller's credential or of the source", *f)
+			return fmt.Errorf("headers.back: %s is about a limit, and this server writes it for each caller; remove it", *f)
 		}
 	}
 	if l.Concurrent != "" {
@@ -82,21 +82,21 @@ func (l *Limits) check(h *Headers) error {
 			return err
 		}
 		if l.Concurrent = http.CanonicalHeaderKey(l.Concurrent); slices.Contains(h.Back, l.Concurrent) {
-			return fmt.Errorf("headers.back: %s tells of requests of all callers", l.Concurrent)
+			return fmt.Errorf("headers.back: %s counts the requests of all callers, and no caller may see them; remove it", l.Concurrent)
 		}
 	}
 	if l.Answer != "" && !json.Valid(l.FillAnswer(understudy.Rate{}, time.Time{})) {
-		return fmt.Errorf("limits.answer: it makes no JSON: want {limit}, {used}, {remaining} and {reset} where the numbers stand")
+		return fmt.Errorf("limits.answer is not JSON after filling; write {limit}, {used}, {remaining} and {reset} in the place of numbers")
 	}
 	if (l.Path == "") != (l.Answer == "") || l.Path != "" && (!strings.HasPrefix(l.Path, "/") || strings.ContainsAny(l.Path, "{}?#")) {
-		return fmt.Errorf("limits.path %q: want a path without variables, and limits.answer beside it", l.Path)
+		return fmt.Errorf("limits.path %q: write a path without variables, and limits.answer for its answer", l.Path)
 	}
 	switch l.ResetAs {
 	case "":
 		l.ResetAs = ResetEpoch
 	case ResetEpoch, ResetSeconds:
 	default:
-		return fmt.Errorf("limits.reset_as %q: want epoch or seconds", l.ResetAs)
+		return fmt.Errorf("limits.reset_as %q is not known; write epoch or seconds", l.ResetAs)
 	}
 	return nil
 }

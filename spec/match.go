@@ -85,14 +85,14 @@ func (s *Spec) Resolve(source, path, rawQuery string) (*Target, error) {
 		uri = understudy.AppendPathSegment(uri, text)
 	}
 	if len(uri) > MaxURI {
-		return nil, fmt.Errorf("%w: path longer than %d bytes", understudy.ErrTooLong, MaxURI)
+		return nil, fmt.Errorf("%w: the path is longer than %d bytes", understudy.ErrTooLong, MaxURI)
 	}
 	if len(t.Query) > 0 {
 		uri = append(uri, '?')
 		uri = t.Query.AppendTo(uri)
 	}
 	if len(uri) > MaxKey {
-		return nil, fmt.Errorf("%w: path and parameters longer than %d bytes in their canonical form", understudy.ErrTooLong, MaxKey)
+		return nil, fmt.Errorf("%w: path and parameters are longer than %d bytes in their canonical form", understudy.ErrTooLong, MaxKey)
 	}
 	t.Key = understudy.Key{Source: source, URI: string(uri)}
 	return t, nil
@@ -104,9 +104,9 @@ func (s *Spec) ResolveVerbatim(source, uri string) (*Target, error) {
 	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == '#' }
 	switch {
 	case !strings.HasPrefix(uri, "/") || strings.HasPrefix(uri, "//") || strings.ContainsFunc(uri, odd):
-		return nil, fmt.Errorf("%w: %s: want a path that begins with one slash", understudy.ErrInvalid, understudy.Clip(uri))
+		return nil, fmt.Errorf("%w: %s is not a path that begins with exactly one slash", understudy.ErrInvalid, understudy.Clip(uri))
 	case len(uri) > MaxURI:
-		return nil, fmt.Errorf("%w: request target longer than %d bytes", understudy.ErrTooLong, MaxURI)
+		return nil, fmt.Errorf("%w: the request target is longer than %d bytes", understudy.ErrTooLong, MaxURI)
 	}
 	return &Target{Spec: s, Key: understudy.Key{Source: source, URI: uri}}, nil
 }

@@ -95,7 +95,7 @@ func (p *Paging) IsEmptyList(key string, body []byte, doc jsonspan.Value) bool {
 func (a *ListAnswer) FindNextPage() (next understudy.Key, end understudy.Query, err error) {
 	if a.Count == 0 {
 		if what := paging.FindError(a.Body, a.Doc); what != "" {
-			return next, nil, fmt.Errorf("%s%q: the answer says an error (%s)", understudy.NotStoredNoRows, a.Target.List.Key, what)
+			return next, nil, fmt.Errorf("%s%q: the answer reports an error (%s)", understudy.NotStoredNoRows, a.Target.List.Key, what)
 		}
 	}
 	p := a.Target.Spec.PagingOf(a.Target.List)
@@ -164,7 +164,7 @@ func (a *ListAnswer) RelatedPages() (q understudy.Query) {
 	return q
 }
 
-var errSamePage = errors.New("the next page is this page again")
+var errSamePage = errors.New("the link to the next page leads to this page again")
 
 // followLink returns the key of the next page from a link.
 func (a *ListAnswer) followLink(link string) (understudy.Key, error) {
@@ -188,7 +188,7 @@ func (a *ListAnswer) resolveLink(link string) (understudy.Key, error) {
 		return understudy.Key{}, fmt.Errorf("link %q: %w", understudy.Clip(link), err)
 	}
 	if next.List == nil || next.Kind != t.Kind {
-		return understudy.Key{}, fmt.Errorf("link %q leads to no list of %s", understudy.Clip(link), t.Kind.Name)
+		return understudy.Key{}, fmt.Errorf("the link %q does not lead to a list of %s", understudy.Clip(link), t.Kind.Name)
 	}
 	// If the page number identifies the page, the next request keeps the path of this one. Pages of one list
 	// under two paths would not be recognized as parts of one list.

@@ -53,16 +53,16 @@ func (p *Posted) check(path string) error {
 		case err != nil:
 			return fmt.Errorf("%s: document: %w", path, err)
 		case op.Kind != "query" || op.Name == "":
-			return fmt.Errorf("%s: document: want one query with a name", path)
+			return fmt.Errorf("%s: document: write one query with a name", path)
 		}
 		p.operation, p.text = op.Name, op.Text
 		return nil
 	}
 	switch {
 	case p.Document != "":
-		return fmt.Errorf("%s: document: it is for post: graphql", path)
+		return fmt.Errorf("%s: document has no effect without post: graphql", path)
 	case p.Post != "" && p.Post != postForm && p.Post != postJSON:
-		return fmt.Errorf("%s: post %q: want form, json or graphql", path, p.Post)
+		return fmt.Errorf("%s: post %q is not known; write form, json or graphql", path, p.Post)
 	}
 	return nil
 }
@@ -289,11 +289,11 @@ func (s *Spec) parsePostedBody(kind string, kindErr error, body []byte) (underst
 	case len(body) == 0:
 		return nil, nil
 	case kindErr != nil:
-		return nil, fmt.Errorf("%w: the body's Content-Type cannot be read", understudy.ErrInvalid)
+		return nil, fmt.Errorf("%w: the Content-Type of the body cannot be read", understudy.ErrInvalid)
 	case kind == formType:
 		return understudy.ParseQuery(string(body))
 	case kind != jsonType:
-		return nil, fmt.Errorf("%w: a read by POST has a body of %s or %s", understudy.ErrInvalid, jsonType, formType)
+		return nil, fmt.Errorf("%w: the body of a read by POST has another Content-Type than %s or %s", understudy.ErrInvalid, jsonType, formType)
 	}
 	object, err := parseObject(body)
 	if err != nil {
@@ -304,7 +304,7 @@ func (s *Spec) parsePostedBody(kind string, kindErr error, body []byte) (underst
 
 func parseObject(body []byte) (object map[string]json.RawMessage, err error) {
 	if err := json.Unmarshal(body, &object); err != nil || object == nil {
-		return nil, fmt.Errorf("%w: the body is no JSON object", understudy.ErrInvalid)
+		return nil, fmt.Errorf("%w: the body is not a JSON object", understudy.ErrInvalid)
 	}
 	return object, nil
 }
@@ -340,7 +340,7 @@ func parseGraphQLPost(s *Spec, source, path, rawQuery, contentType string, body 
 	t.Kind, t.List, t.Instance, t.ID, t.NearMiss = nil, nil, nil, "", false
 	document, op, request, err := parseGraphQLOperation(body)
 	if secret, asks := findSecret(s, document); asks {
-		return Post{}, fmt.Errorf("%w: %s is a secret that nobody sees here; leave it out of the document", understudy.ErrForbidden,
+		return Post{}, fmt.Errorf("%w: %s is a secret, and this server shows it to nobody; remove it from the document", understudy.ErrForbidden,
 			understudy.Clip(secret))
 	}
 	if err != nil || op.Kind != "query" || contentType != jsonType || len(plain.Query) > 0 {
@@ -360,7 +360,7 @@ func parseGraphQLPost(s *Spec, source, path, rawQuery, contentType string, body 
 func resolveDocument(s *Spec, source, path string, op graphql.Operation, request map[string]json.RawMessage) (*Target, error) {
 	var variables map[string]json.RawMessage
 	if given := request[graphVariables]; len(given) > 0 && json.Unmarshal(given, &variables) != nil {
-		return nil, fmt.Errorf("%w: the variables are no JSON object", understudy.ErrInvalid)
+		return nil, fmt.Errorf("%w: the variables are not a JSON object", understudy.ErrInvalid)
 	}
 	params, err := collectParams(graphVariable, variables)
 	if err != nil {

@@ -70,8 +70,8 @@ func TestReadsByPost(t *testing.T) {
 			"/api/channels.info/C1?deep=%7B%22a%22%3A%5B1%2C2%5D%7D&n=7",
 			"C1", `{"channel":"C1","deep":{"a":[1,2]},"n":7}`, ""},
 		{"/api/channels.info", object, `{}`, false, "/api/channels.info", "", "", ""},
-		{"/api/channels.info", object, `[]`, false, "", "", "", "no JSON object"},
-		{"/api/channels.info", "text/plain", `x`, false, "", "", "", "has a body of"},
+		{"/api/channels.info", object, `[]`, false, "", "", "", "not a JSON object"},
+		{"/api/channels.info", "text/plain", `x`, false, "", "", "", "has another Content-Type than"},
 		{"/api/channels.info", "", `x`, false, "", "", "", "Content-Type"},
 		{"/graphql", object, graph(issuesQuery, `{"after":"x","first":20}`), true,
 			"/graphql/Issues?variables.after=x&variables.first=20", "",
@@ -136,11 +136,11 @@ func TestReadsByPost(t *testing.T) {
 
 func TestPostedThatCannotBe(t *testing.T) {
 	for says, l := range map[string]List{
-		"want form, json or graphql": {Path: "/a", Posted: Posted{Post: "xml"}},
-		"it is for post: graphql":    {Path: "/a", Posted: Posted{Post: "form", Document: "{a}"}},
-		"want one query with a name": {Path: "/a", Posted: Posted{Post: "graphql", Document: "{a}"}},
-		"no operation":               {Path: "/a", Posted: Posted{Post: "graphql"}},
-		"cannot be read":             {Path: "/a", Posted: Posted{Post: "graphql", Document: "query A { a "}},
+		"write form, json or graphql":         {Path: "/a", Posted: Posted{Post: "xml"}},
+		"has no effect without post: graphql": {Path: "/a", Posted: Posted{Post: "form", Document: "{a}"}},
+		"write one query with a name":         {Path: "/a", Posted: Posted{Post: "graphql", Document: "{a}"}},
+		"no operation":                        {Path: "/a", Posted: Posted{Post: "graphql"}},
+		"cannot be read":                      {Path: "/a", Posted: Posted{Post: "graphql", Document: "query A { a "}},
 	} {
 		s := one(Headers{})
 		s.Kinds = []*Kind{{Name: "a", Lists: []*List{&l}}}

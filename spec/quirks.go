@@ -44,7 +44,7 @@ func (o *Quirks) check() error {
 			*one.value = one.ways[0]
 		}
 		if !slices.Contains(one.ways, *one.value) {
-			return fmt.Errorf("odd.%s %q: want %s or %s", one.name, *one.value, one.ways[0], one.ways[1])
+			return fmt.Errorf("odd.%s %q is not known; write %s or %s", one.name, *one.value, one.ways[0], one.ways[1])
 		}
 	}
 	return nil

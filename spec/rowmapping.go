@@ -50,18 +50,18 @@ func (k *Kind) checkRow(l *List) error {
 	}
 	switch {
 	case f.From == l.Shape:
-		return fmt.Errorf("from %q: it is the list's own shape", f.From)
+		return fmt.Errorf("from: %q is the list's own shape; name another shape", f.From)
 	case !slices.ContainsFunc(k.Lists, whole):
-		return fmt.Errorf("from %q: no list with fewer variables shows records in that shape", f.From)
+		return fmt.Errorf("from: no list with fewer path variables shows records in the shape %q", f.From)
 	case f.AsSeen && len(f.Omit)+len(f.Replace) > 0:
-		return errors.New("own: the rows are given as they were seen, so nothing is left out or put in")
+		return errors.New("own: the rows are returned as they were seen, so remove without and with")
 	}
 	for _, name := range slices.Concat(f.Omit, slices.Sorted(maps.Keys(f.Replace))) {
 		if k.fields[name] == nil || strings.Contains(name, ".") || slices.Contains(k.ID, name) {
-			return fmt.Errorf("%q: want a field of the body itself that is no part of the id", name)
+			return fmt.Errorf("%q is not a field at the top of the body, or it is part of the id", name)
 		}
 		if slices.ContainsFunc(l.Filters, func(one *Filter) bool { return one.Field == name }) {
-			return fmt.Errorf("%q: a filter looks at it", name)
+			return fmt.Errorf("%q cannot be changed, because a filter of the list tests it", name)
 		}
 	}
 	for name, text := range f.Replace {
@@ -69,7 +69,7 @@ func (k *Kind) checkRow(l *List) error {
 			return "", k.fields[word] != nil || l.template.Has(word)
 		})
 		if !ok || strings.Count(text, "{") != strings.Count(text, "}") {
-			return fmt.Errorf("with %s: %q: want names of fields and of the path's variables in braces", name, text)
+			return fmt.Errorf("with %s: %q: write names of fields or path variables in braces", name, text)
 		}
 	}
 	return nil

@@ -51,10 +51,10 @@ func (r *Roots) addFields(s *Spec) error {
 		switch {
 		case k.Root == "":
 		case r.Field == "" || strings.ContainsAny(r.Field, ". "):
-			return addPath(fmt.Errorf("field %q: want one word: the field that shows which of the %s a record of %s lies under",
+			return addPath(fmt.Errorf("field %q: write one word, the name of the field that shows which of the %s a record of %s is under",
 				r.Field, r.Kind, k.Name), "roots")
 		case slices.ContainsFunc(k.Fields, func(f *Field) bool { return f.Name == r.Field }):
-			return addPath(fmt.Errorf("kind %s: root: it has a field %s of its own; name another one in roots.field", k.Name, r.Field),
+			return addPath(fmt.Errorf("kind %s: root: the kind already has a field %s; write another name in roots.field", k.Name, r.Field),
 				"kinds", i, "root")
 		default:
 			k.Fields = append(k.Fields, &Field{Name: r.Field, Type: TypeSelect, DerivedFrom: k.Root, Link: r.Kind})
@@ -73,7 +73,8 @@ func (r *Roots) check(s *Spec) error {
 		return fmt.Errorf("kind %w", describeUnknown(r.Kind, "a kind", s.kindNames()))
 	}
 	if len(r.Vars) == 0 || len(r.Vars) != len(k.ID) {
-		return fmt.Errorf("vars names %d path variables, the id of %s has %d fields", len(r.Vars), k.Name, len(k.ID))
+		return fmt.Errorf("vars names %d path variables, but the id of %s has %d fields; name one variable for each field", len(r.Vars), k.Name,
+			len(k.ID))
 	}
 	for i, one := range s.Kinds {
 		path := ""
@@ -89,8 +90,8 @@ func (r *Roots) check(s *Spec) error {
 			one.rootPath = path
 		}
 		if f := one.fields[one.Root]; !f.AbsoluteURL || one.Parent != "" || path == "" {
-			return addPath(fmt.Errorf("kind %s: root: want a field that is an address of the API (absolute: true), of a kind without a parent; "+
-				"%s need a path of their own", one.Name, k.Title), "kinds", i, "root")
+			return addPath(fmt.Errorf("kind %s: root: name a field with absolute: true, in a kind without a parent; "+
+				"%s also need an instance path of their own", one.Name, k.Title), "kinds", i, "root")
 		}
 	}
 	return nil
@@ -226,7 +227,8 @@ func (s *Source) ResolvePoll(entry string) (*Target, error) {
 				return s.Spec.Resolve(s.Name, path, everything.String())
 			}
 		}
-		return nil, fmt.Errorf("%w: %q has no list that can be asked for without a record's id", understudy.ErrInvalid, understudy.Clip(entry))
+		return nil, fmt.Errorf("%w: every list of %q needs the id of a record or a filter, so it cannot be polled", understudy.ErrInvalid,
+			understudy.Clip(entry))
 	}
 	path, query, _ := strings.Cut(entry, "?")
 	found := ""
@@ -246,7 +248,7 @@ func (s *Source) ResolvePoll(entry string) (*Target, error) {
 		return s.resolvePollPath(path, query)
 	}
 	if found == "" {
-		return nil, fmt.Errorf("%w: spec %s has no list %q that can be asked for without a record's id",
+		return nil, fmt.Errorf("%w: spec %s has no list %q that can be requested without the id of a record",
 			understudy.ErrInvalid, s.Spec.Name, understudy.Clip(path))
 	}
 	return s.resolvePollPath(found, query)
@@ -269,7 +271,7 @@ func (s *Source) ResolveSample(k *Kind) (*Target, error) {
 			return s.Spec.Resolve(s.Name, path, "")
 		}
 	}
-	return nil, fmt.Errorf("%w: %s.%s has no instance that can be asked for with the source's settings alone", understudy.ErrInvalid,
+	return nil, fmt.Errorf("%w: no instance of %s.%s can be requested with the settings of the source alone", understudy.ErrInvalid,
 		s.Name, k.Name)
 }
 
@@ -293,11 +295,12 @@ func (s *Source) resolvePollPath(path, query string) (*Target, error) {
 	case err != nil:
 		return nil, err
 	case t.List == nil:
-		return nil, fmt.Errorf("%w: %q is no list", understudy.ErrInvalid, understudy.Clip(path))
+		return nil, fmt.Errorf("%w: %q is not the path of a list", understudy.ErrInvalid, understudy.Clip(path))
 	case !t.First:
-		return nil, fmt.Errorf("%w: %q is not the newest page: leave out what moves on from it", understudy.ErrInvalid, understudy.Clip(query))
+		return nil, fmt.Errorf("%w: %q is not the newest page; remove the parameters that lead to later pages", understudy.ErrInvalid,
+			understudy.Clip(query))
 	case len(t.OwnParams) > 0:
-		return nil, fmt.Errorf("%w: %q cannot be polled: upstream knows nothing of %q",
+		return nil, fmt.Errorf("%w: %q cannot be polled, because upstream does not have the parameter %q",
 			understudy.ErrInvalid, understudy.Clip(query), t.OwnParams[0].Name)
 	}
 	size := s.Spec.PagingOf(t.List).Size
@@ -389,13 +392,13 @@ func (k *Kind) checkSamples() error {
 		every, err := understudy.ParseDuration(f.Sample)
 		switch {
 		case err != nil || every < minSampleInterval || every > maxSampleInterval:
-			return addPath(fmt.Errorf("field %s: sample: %q: want a duration from %v to %v, as 1h", f.Name, f.Sample,
+			return addPath(fmt.Errorf("field %s: sample: %q is not a duration from %v to %v; write one such as 1h", f.Name, f.Sample,
 				minSampleInterval, maxSampleInterval),
 				"fields", i)
 		case len(k.ID) > 0 || len(k.Instances) == 0:
-			return addPath(fmt.Errorf("field %s: sample: it is for a kind without an id that has an instance", f.Name), "fields", i)
+			return addPath(fmt.Errorf("field %s: sample is only for kinds that have an instance but no id", f.Name), "fields", i)
 		case f.Type != TypeDecimal && f.Type != TypeInt || f.Class == ClassSecret:
-			return addPath(fmt.Errorf("field %s: sample: it is for fields of type decimal or int that are no secret", f.Name), "fields", i)
+			return addPath(fmt.Errorf("field %s: sample is only for fields of type decimal or int that are not secret", f.Name), "fields", i)
 		}
 		f.sampleInterval = every
 	}

@@ -54,7 +54,7 @@ func (t *Target) WithHeader(header understudy.Query) (*Target, error) {
 	with.Header = header
 	with.Key = t.Key.WithHeader(header.String())
 	if len(with.Key.URI) > MaxKey {
-		return nil, fmt.Errorf("%w: request target and header fields longer than %d bytes", understudy.ErrTooLong, MaxKey)
+		return nil, fmt.Errorf("%w: the request target and the header fields are longer than %d bytes", understudy.ErrTooLong, MaxKey)
 	}
 	return &with, nil
 }
@@ -216,15 +216,15 @@ func (in *Instance) checkAnswer() error {
 		}
 	}
 	if strings.Count(in.Answer, "{record}") != 1 {
-		return errors.New("want {record} in it, once")
+		return errors.New("write {record} exactly once")
 	}
 	body, start, _ := in.Wrap([]byte(`{}`), "/", "")
 	doc, err := jsonspan.Parse(body)
 	if err != nil {
-		return fmt.Errorf("it makes no JSON: %s", understudy.Clip(string(body)))
+		return fmt.Errorf("it is not JSON after filling: %s", understudy.Clip(string(body)))
 	}
 	if v, ok := jsonspan.Find(body, doc, in.Key); !ok || v.Start != start {
-		return fmt.Errorf("want {record} at the key %q", in.Key)
+		return fmt.Errorf("write {record} at the key %q", in.Key)
 	}
 	return nil
 }

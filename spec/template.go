@@ -45,7 +45,7 @@ func parseSegment(text string) (Segment, error) {
 	}
 	name, tail, ok := strings.Cut(rest, "}")
 	if !ok || name == "" || strings.ContainsAny(tail, "{}") {
-		return Segment{}, fmt.Errorf("path segment %q: want at most one {Variable}", text)
+		return Segment{}, fmt.Errorf("path segment %q: write at most one variable in braces", text)
 	}
 	return Segment{Head: head, Name: name, Tail: tail}, nil
 }

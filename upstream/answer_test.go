@@ -38,7 +38,7 @@ func TestFetchJudgesAnswers(t *testing.T) {
 			rows: 1},
 		{name: "an unknown shape", uri: callsPath, reply: reply(200, `{"call":[]}`), body: `{"call":[]}`, kept: `no records under "calls"`},
 		{name: "a next link nowhere", uri: callsPath, reply: reply(200, `{"calls":[],"next_page_uri":"/x"}`),
-			body: `{"calls":[],"next_page_uri":"/x"}`, kept: "leads to no list"},
+			body: `{"calls":[],"next_page_uri":"/x"}`, kept: "does not lead to a list"},
 		{name: "a secret", uri: "/2010-04-01/Accounts.json", reply: reply(200, `{"accounts":[{"sid":"AC1","auth_token":"`+token+`"}]}`),
 			body: `{"accounts":[{"sid":"AC1","auth_token":""}]}`, rows: 1},
 		{name: "invalid UTF-8", uri: callsPath, reply: reply(200, "{\"calls\":[{\"sid\":\"\xff\"}]}"), body: "{\"calls\":[{\"sid\":\"\xff\"}]}",

@@ -32,7 +32,7 @@ func TestNextKey(t *testing.T) {
 		{twilio, calls, "", `{"calls":[],"next_page_uri":"?Page=1"}`, "", calls + "?PageSize=50&Page=1", ""},
 		{twilio, calls, "", `{"calls":[],"next_page_uri":"Calls.json?Page=1"}`, "", calls + "?PageSize=50&Page=1", ""},
 		{twilio, calls, "", `{"calls":[],"next_page_uri":"` + calls + `?PageSize=50"}`, "", "", ""}, // itself
-		{twilio, calls, "", `{"calls":[],"next_page_uri":"/2010-04-01/Accounts/AC1/Messages.json"}`, "", "", "leads to no list of calls"},
+		{twilio, calls, "", `{"calls":[],"next_page_uri":"/2010-04-01/Accounts/AC1/Messages.json"}`, "", "", "does not lead to a list of calls"},
 		{twilio, calls, "", `{"calls":[],"next_page_uri":"/x%zz"}`, "", "", "percent escape"},
 		{twilio, calls, "", `{"calls":[],"next_page_uri":"/2010-04-01/../x"}`, "", "", "path segment"},
 		{shelf, "/v3/main/books", "", `{"data":{"items":[{"id":7},{"id":"a b"}]},"paging":{"more":true}}`, "",
@@ -42,7 +42,7 @@ func TestNextKey(t *testing.T) {
 		{shelf, "/v3/main/books", "after=7", `{"data":{"items":[{"id":7}]},"paging":{"more":true}}`, "", "", "this page again"},
 		{shelf, "/v3/main/books", "", `{"data":{"items":[{"id":7}]},"paging":{"more":false}}`, "", "", ""},
 		{shelf, "/v3/main/books", "", `{"data":{"items":[{"id":7}]},"paging":{"more":"true"}}`, "", "/v3/main/books?limit=20&after=7", ""},
-		{shelf, "/v3/main/books", "", `{"data":{"items":[]},"paging":{"more":true}}`, "", "", "no record to go on from"},
+		{shelf, "/v3/main/books", "", `{"data":{"items":[]},"paging":{"more":true}}`, "", "", "it has no record"},
 		{links, "/events", "", `[]`, `<https://links.example/events?page=2&per_page=30>; rel="next"`, "/events?per_page=30&page=2", ""},
 		{links, "/events", "per_page=5", `[]`, `</by-number/7/events?page=2&per_page=5>; rel="next"`, "/events?per_page=5&page=2", ""},
 		{links, "/by-number/7/events", "", `[]`, `</events?page=3>; rel="next"`, "/by-number/7/events?per_page=30&page=3", ""},

@@ -71,7 +71,7 @@ func ReadSpec(file string, data []byte) (*spec.Spec, error) {
 		return nil, fmt.Errorf("upstream: spec %s: %w", file, ExplainYAML(data, err))
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
-		return nil, fmt.Errorf("upstream: spec %s: want one YAML document", file)
+		return nil, fmt.Errorf("upstream: spec %s: the file is not a single YAML document", file)
 	}
 	r := specReader{left: maxNodes}
 	sp := &spec.Spec{}
@@ -116,7 +116,7 @@ func (r *specReader) readValue(n *yaml.Node, v reflect.Value, where string) erro
 // readFields reads a mapping into a struct.
 func (r *specReader) readFields(n *yaml.Node, v reflect.Value, where string) error {
 	if n.Kind != yaml.MappingNode {
-		return failAt(n, "%s: want keys with values", placeName(where))
+		return failAt(n, "%s: write keys with values", placeName(where))
 	}
 	known := keysOf(v.Type())
 	return r.visitPairs(n, where, func(key, value *yaml.Node) error {
@@ -136,7 +136,7 @@ func (r *specReader) readFields(n *yaml.Node, v reflect.Value, where string) err
 // readEntries reads a mapping into a map.
 func (r *specReader) readEntries(n *yaml.Node, v reflect.Value, where string) error {
 	if n.Kind != yaml.MappingNode {
-		return failAt(n, "%s: want keys with values", where)
+		return failAt(n, "%s: write keys with values", where)
 	}
 	v.Set(reflect.MakeMap(v.Type()))
 	return r.visitPairs(n, where, func(key, value *yaml.Node) error {
@@ -155,7 +155,7 @@ func (r *specReader) visitPairs(n *yaml.Node, where string, do func(key, value *
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if key.Kind != yaml.ScalarNode {
-			return failAt(key, "%s: want a word as key", placeName(where))
+			return failAt(key, "%s: write a word as key", placeName(where))
 		}
 		if line, twice := seen[key.Value]; twice {
 			return failAt(key, "key %q in %s appears twice, first in line %d", understudy.Clip(key.Value), placeName(where), line)
@@ -171,7 +171,7 @@ func (r *specReader) visitPairs(n *yaml.Node, where string, do func(key, value *
 // readItems reads a sequence into a slice.
 func (r *specReader) readItems(n *yaml.Node, v reflect.Value, where string) error {
 	if n.Kind != yaml.SequenceNode {
-		return failAt(n, "%s: want a list", where)
+		return failAt(n, "%s: write a list", where)
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content)))
 	for i, item := range n.Content {
@@ -185,7 +185,7 @@ func (r *specReader) readItems(n *yaml.Node, v reflect.Value, where string) erro
 // readScalar reads a text, number or bool.
 func (r *specReader) readScalar(n *yaml.Node, v reflect.Value, where string) error {
 	if n.Kind != yaml.ScalarNode {
-		return failAt(n, "%s: want one value", placeName(where))
+		return failAt(n, "%s: write one value", placeName(where))
 	}
 	if v.Kind() == reflect.String {
 		v.SetString(n.Value)
@@ -193,14 +193,14 @@ func (r *specReader) readScalar(n *yaml.Node, v reflect.Value, where string) err
 	}
 	if v.Kind() == reflect.Bool {
 		if n.Value != "true" && n.Value != "false" {
-			return failAt(n, "%s: want true or false, not %q", where, understudy.Clip(n.Value))
+			return failAt(n, "%s: write true or false, not %q", where, understudy.Clip(n.Value))
 		}
 		v.SetBool(n.Value == "true")
 		return nil
 	}
 	number, err := strconv.ParseInt(n.Value, 10, 32)
 	if err != nil {
-		return failAt(n, "%s: want a whole number, not %q", where, understudy.Clip(n.Value))
+		return failAt(n, "%s: write a whole number, not %q", where, understudy.Clip(n.Value))
 	}
 	v.SetInt(number)
 	return nil

@@ -177,7 +177,7 @@ const (
 	leading  = "^(body|header|token.*|cursor.*)$" // upstream says what the next page is called
 	paged    = "^[^n].*|^number"                  // there is more than one page
 	byLink   = "^(body|header)$"
-	noEnd    = "no end|page again|as endless|repeats it|lead nowhere|no record to go on from"
+	noEnd    = "no end|page again|as endless|repeats it|lead nowhere|has no record with which"
 	unending = "as endless; raise sync.pages"
 )
 
@@ -269,11 +269,11 @@ func hostileWays() []hostileWay {
 		{name: "scheme", styles: byLink, answer: leads(func(x *hostileAPI, at string) string {
 			return strings.Replace(x.evil.URL, "http", "ftp", 1) + "/scheme?at=" + at
 		})},
-		{name: "outside", why: "leads to no list|cannot|no path|names no", styles: byLink,
+		{name: "outside", why: "does not lead to a list|cannot|no path|names no", styles: byLink,
 			answer: leads(func(_ *hostileAPI, at string) string { return "/secrets/outside?at=" + at })},
-		{name: "above", why: "leads to no list|segment|cannot", styles: byLink,
+		{name: "above", why: "does not lead to a list|segment|cannot", styles: byLink,
 			answer: leads(func(_ *hostileAPI, at string) string { return "/above/../secrets?at=" + at })},
-		{name: "other", why: "leads to no list", styles: byLink,
+		{name: "other", why: "does not lead to a list", styles: byLink,
 			answer: leads(func(_ *hostileAPI, at string) string { return "/endless?at=" + at })},
 	}
 }

@@ -80,7 +80,8 @@ func NewWith(o Options) (*Gate, error) {
 	}
 	for _, role := range slices.Sorted(maps.Keys(o.Roles)) {
 		if role == "" || role == understudy.RoleAll {
-			return nil, fmt.Errorf("access: roles: %q: want a name of its own; %q is built in", role, understudy.RoleAll)
+			return nil, fmt.Errorf("access: roles: a role cannot be called %q; %q is built in, and every role needs a name", role,
+				understudy.RoleAll)
 		}
 		plans, err := compile(g.specs, g.hash, role, o.Roles[role])
 		if err != nil {
@@ -96,12 +97,12 @@ func NewWith(o Options) (*Gate, error) {
 	}
 	for role := range o.Rows {
 		if _, ok := o.Roles[role]; !ok {
-			return nil, fmt.Errorf("access: roles: %q has row rules and is no role", understudy.Clip(role))
+			return nil, fmt.Errorf("access: roles: %q has row rules but is not a role", understudy.Clip(role))
 		}
 	}
 	for role := range o.Do {
 		if _, ok := o.Roles[role]; !ok {
-			return nil, fmt.Errorf("access: roles: %q may do something and is no role", understudy.Clip(role))
+			return nil, fmt.Errorf("access: roles: %q has a list of actions but is not a role", understudy.Clip(role))
 		}
 	}
 	g.options = Options{Specs: g.specs, Roles: maps.Clone(o.Roles), Rows: maps.Clone(o.Rows), Do: maps.Clone(o.Do)}

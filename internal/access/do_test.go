@@ -75,7 +75,7 @@ func TestUnknownActionsAreNamed(t *testing.T) {
 		{Permissions{"support": {"twilio": {"messages.sendd"}}}, `there is no action "messages.sendd"; did you mean "messages.send"?`},
 		{Permissions{"support": {"twilio": {"erased"}}}, `"erased"; did you mean "erase"?`},
 		{Permissions{"support": {"other": {"sync"}}}, "it may do something and may see nothing"},
-		{Permissions{"nobody": {"twilio": {"sync"}}}, `"nobody" may do something and is no role`},
+		{Permissions{"nobody": {"twilio": {"sync"}}}, `"nobody" has a list of actions but is not a role`},
 	} {
 		if _, err := doGate(t, c.does); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %q", c.does, err, c.want)

@@ -30,7 +30,7 @@ const (
 var levelNames = []string{"hide", "hash", "country", "last4", "see"}
 
 // wantedLevels lists the level names for an error message.
-const wantedLevels = "want see, last4, country, hash or hide"
+const wantedLevels = "write see, last4, country, hash or hide"
 
 // playLevel is another word for the level see, for fields of type media.
 const playLevel = "play"
@@ -61,16 +61,16 @@ func readRules(where string, s *spec.Spec, subjects map[string]string) (rules, e
 		i := slices.Index(levelNames, word)
 		switch {
 		case word == playLevel:
-			return nil, fmt.Errorf("access: %s: %q: play is for fields of type media alone; %s", where, understudy.Clip(subject), wantedLevels)
+			return nil, fmt.Errorf("access: %s: %q: play is only for fields of type media; %s", where, understudy.Clip(subject), wantedLevels)
 		case i < 0:
-			return nil, fmt.Errorf("access: %s: %q: unknown level %q, %s%s", where, subject, understudy.Clip(word), wantedLevels,
+			return nil, fmt.Errorf("access: %s: %q: the level %q is not known; %s%s", where, subject, understudy.Clip(word), wantedLevels,
 				suggest.Hint(understudy.Clip(word), levelNames))
 		}
 		if err := checkSubject(s, subject); err != nil {
 			return nil, fmt.Errorf("access: %s: %w", where, err)
 		}
 		if subject == spec.ClassSecret && i != 0 {
-			return nil, fmt.Errorf("access: %s: secrets are shown to nobody; want secret: hide, or nothing", where)
+			return nil, fmt.Errorf("access: %s: secrets are shown to nobody; write secret: hide, or remove the line", where)
 		}
 		r[subject] = Level(i)
 	}
@@ -96,7 +96,7 @@ func checkSubject(s *spec.Spec, subject string) error {
 		for _, k := range s.Kinds {
 			known = append(known, k.Name)
 		}
-		return fmt.Errorf("unknown subject %q, want \"*\", a class, a kind or kind.field of %s%s", understudy.Clip(subject), s.Name,
+		return fmt.Errorf("the subject %q is not known; write \"*\", a class, a kind or kind.field of %s%s", understudy.Clip(subject), s.Name,
 			suggest.Hint(understudy.Clip(kind), known))
 	}
 	f := k.Field(field)

@@ -171,17 +171,17 @@ func TestWhoSeesAnything(t *testing.T) {
 func TestPolicyErrors(t *testing.T) {
 	specs := map[string]*spec.Spec{"twilio": twilio(t)}
 	for want, roles := range map[string]Roles{
-		`unknown level "lats4", want see, last4, country, hash or hide; did you mean "last4"?`: {"r": {"twilio": {"*": "lats4"}}},
-		`unknown level ""`: {"r": {"twilio": {"*": ""}}},
+		`the level "lats4" is not known; write see, last4, country, hash or hide; did you mean "last4"?`: {"r": {"twilio": {"*": "lats4"}}},
+		`the level "" is not known`:                                   {"r": {"twilio": {"*": ""}}},
 		`no source "twillio"; did you mean "twilio"?`:                 {"r": {"twillio": {"*": "see"}}},
-		`unknown subject "phones"`:                                    {"r": {"twilio": {"phones": "see"}}},
+		`the subject "phones" is not known`:                           {"r": {"twilio": {"phones": "see"}}},
 		`; did you mean "phone"?`:                                     {"r": {"twilio": {"phones": "see"}}},
 		`did you mean "calls"?`:                                       {"r": {"twilio": {"callz": "see"}}},
 		`unknown field "prise" of calls; did you mean "calls.price"?`: {"r": {"twilio": {"calls.prise": "see"}}},
 		`roles.r.twilio: `:                                            {"r": {"twilio": {"calls.": "see"}}},
 		`secrets are shown to nobody`:                                 {"r": {"twilio": {"secret": "see"}}},
 		`"all" is built in`:                                           {"all": {"twilio": {"*": "see"}}},
-		`want a name of its own`:                                      {"": {"twilio": {"*": "see"}}},
+		`a role cannot be called ""`:                                  {"": {"twilio": {"*": "see"}}},
 	} {
 		_, err := New(specs, roles)
 		checktest.MustTrue(t, err != nil, "%v: err is nil", roles)

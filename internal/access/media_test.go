@@ -99,7 +99,7 @@ func TestPlayIsForMediaAlone(t *testing.T) {
 	s := readSpec(t, []byte(studioSpec))
 	for _, subject := range []string{"*", "body", "takes", "takes.singer", "takes.none"} {
 		if _, err := readRules("roles.r.studio", s, map[string]string{subject: "play"}); err == nil ||
-			!strings.Contains(err.Error(), "play is for fields of type media") {
+			!strings.Contains(err.Error(), "play is only for fields of type media") {
 			t.Errorf("%s: play: %v", subject, err)
 		}
 	}

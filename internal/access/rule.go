@@ -96,17 +96,17 @@ func checkRule(s *spec.Spec, k *spec.Kind, r RowRule) error {
 	under := len(ancestorsOf(s, k)) > 0 || len(k.ID) == 0 && len(parentKinds(s, k)) > 0
 	switch {
 	case r.Word == FindParent && !under:
-		return fmt.Errorf("%s lie under no other record; want all or none", k.Name)
+		return fmt.Errorf("%s have no parent record; write all or none", k.Name)
 	case r.Word != "":
 		return nil
 	case len(k.ID) == 0:
-		return fmt.Errorf("%s are kept as whole pages, not as records; want all, none or parent", k.Name)
+		return fmt.Errorf("%s are stored as whole pages, not as records; write all, none or parent", k.Name)
 	case r.Age > 0 && k.Clock == "":
-		return fmt.Errorf("age: the spec names no clock of %s", k.Name)
+		return fmt.Errorf("age: the spec file has no clock for %s, so their age is not known", k.Name)
 	case len(r.Numbers) > 0 && len(phoneFields(k)) == 0:
 		return fmt.Errorf("number: %s have no field of class phone", k.Name)
 	case slices.Contains(r.Numbers, OwnNumbers) && !hasOwnNumbers(s):
-		return fmt.Errorf("number: %s has no kind that lists numbers of our own; write them out", s.Name)
+		return fmt.Errorf("number: %s has no kind that lists the account's own numbers; write each number", s.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Where)) {
 		if err := checkField(k, name); err != nil {
@@ -122,7 +122,7 @@ func checkCommon(s *spec.Spec, r RowRule) error {
 		return err
 	}
 	if slices.Contains(r.Numbers, OwnNumbers) && !hasOwnNumbers(s) {
-		return fmt.Errorf("number: %s has no kind that lists numbers of our own; write them out", s.Name)
+		return fmt.Errorf("number: %s has no kind that lists the account's own numbers; write each number", s.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Where)) {
 		var known []string
@@ -134,7 +134,7 @@ func checkCommon(s *spec.Spec, r RowRule) error {
 			some = some || checkField(k, name) == nil
 		}
 		if !some {
-			return fmt.Errorf("where: no kind of %s has a field %q to look at%s", s.Name, understudy.Clip(name),
+			return fmt.Errorf("where: no kind of %s has a stored field %q%s", s.Name, understudy.Clip(name),
 				suggest.Hint(understudy.Clip(name), known))
 		}
 	}
@@ -151,27 +151,27 @@ func (r RowRule) check() error {
 	parts := r.Age != 0 || len(r.Numbers) > 0 || len(r.Where) > 0
 	switch {
 	case r.Word != "" && !slices.Contains(ruleWords, r.Word):
-		return fmt.Errorf("unknown word %q, want all, none, parent or a block%s", understudy.Clip(r.Word),
+		return fmt.Errorf("the word %q is not known; write all, none, parent or a block of conditions%s", understudy.Clip(r.Word),
 			suggest.Hint(understudy.Clip(r.Word), ruleWords))
 	case r.Word != "" && parts:
-		return fmt.Errorf("%s is a whole rule; it takes no conditions", r.Word)
+		return fmt.Errorf("%s cannot have conditions; remove the word or the conditions", r.Word)
 	case r.Word == "" && !parts:
-		return fmt.Errorf("an empty rule; want all, none, parent, or age, number or where")
+		return fmt.Errorf("the rule is empty; write all, none, parent, or age, number or where")
 	case r.Age < 0:
-		return fmt.Errorf("age: want a time like 30d")
+		return fmt.Errorf("age is negative; write a time such as 30d")
 	}
 	for _, n := range r.Numbers {
 		if n != OwnNumbers && !strings.ContainsAny(n, "0123456789") {
-			return fmt.Errorf("number: %q is none, want own or a number like +15551234567%s", understudy.Clip(n),
+			return fmt.Errorf("number: %q is not a phone number; write own or a number such as +15551234567%s", understudy.Clip(n),
 				suggest.Hint(understudy.Clip(n), []string{OwnNumbers}))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Where)) {
 		switch m := r.Where[name]; {
 		case m.Prefix == "" && len(m.In) == 0:
-			return fmt.Errorf("where.%s: want a value, a list of values, or {prefix: TEXT}", understudy.Clip(name))
+			return fmt.Errorf("where.%s is empty; write a value, a list of values, or {prefix: TEXT}", understudy.Clip(name))
 		case m.Prefix != "" && len(m.In) > 0, slices.Contains(m.In, ""):
-			return fmt.Errorf("where.%s: want values that are not empty, or a prefix", understudy.Clip(name))
+			return fmt.Errorf("where.%s has an empty value, or both values and a prefix; write values or a prefix", understudy.Clip(name))
 		}
 	}
 	return nil

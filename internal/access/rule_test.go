@@ -155,22 +155,22 @@ func TestRowRulesThatAreRefused(t *testing.T) {
 	where := func(field string, m Match) RowRule { return RowRule{Where: map[string]Match{field: m}} }
 	x := Match{In: []string{"x"}}
 	for want, rules := range map[string]RowRules{
-		`no kind "cals"; did you mean "calls"?`:                        {"cals": {Word: FindAll}},
-		`unknown word "parnt", want all, none, parent or a block; did`: {"calls": {Word: "parnt"}},
-		`rows.calls: calls lie under no other record`:                  {"calls": {Word: FindParent}},
-		`rows.calls: an empty rule`:                                    {"calls": {}},
-		`rows.usage_records: usage_records are kept as whole pages`:    {"usage_records": {Age: 1}},
-		`rows.accounts: number: accounts have no field of class phone`: {"accounts": {Numbers: []string{OwnNumbers}}},
-		`number: "ownn" is none, want own or a number`:                 {"calls": {Numbers: []string{"ownn"}}},
-		`unknown field "form" of calls; did you mean "from"?`:          {"calls": where("form", x)},
-		`auth_token of accounts has no value that is kept`:             {"accounts": where("auth_token", x)},
-		`audio of recordings has no value that is kept`:                {"recordings": where("audio", x)},
-		`where.to: want a value, a list of values, or {prefix: TEXT}`:  {"calls": where("to", Match{})},
-		`where.to: want values that are not empty, or a prefix`:        {"calls": where("to", Match{In: []string{""}})},
-		`rows.*: where: no kind of twilio has a field "acount_sid"`:    {Everything: where("acount_sid", x)},
-		`rows.*: none is a whole rule; it takes no conditions`:         {Everything: {Word: FindNone, Age: 1}},
-		`rows.keys: keys lie under no other record`:                    {"keys": {Word: FindParent}},
-		`access: roles.r.twilio.rows.calls: age: want a time like 30d`: {"calls": {Age: -1}},
+		`no kind "cals"; did you mean "calls"?`:                                                {"cals": {Word: FindAll}},
+		`the word "parnt" is not known; write all, none, parent or a block of conditions; did`: {"calls": {Word: "parnt"}},
+		`rows.calls: calls have no parent record`:                                              {"calls": {Word: FindParent}},
+		`rows.calls: the rule is empty`:                                                        {"calls": {}},
+		`rows.usage_records: usage_records are stored as whole pages`:                          {"usage_records": {Age: 1}},
+		`rows.accounts: number: accounts have no field of class phone`:                         {"accounts": {Numbers: []string{OwnNumbers}}},
+		`number: "ownn" is not a phone number; write own or a number`:                          {"calls": {Numbers: []string{"ownn"}}},
+		`unknown field "form" of calls; did you mean "from"?`:                                  {"calls": where("form", x)},
+		`auth_token of accounts has no value that is kept`:                                     {"accounts": where("auth_token", x)},
+		`audio of recordings has no value that is kept`:                                        {"recordings": where("audio", x)},
+		`where.to is empty; write a value, a list of values, or {prefix: TEXT}`:                {"calls": where("to", Match{})},
+		`where.to has an empty value, or both values and a prefix`:                             {"calls": where("to", Match{In: []string{""}})},
+		`rows.*: where: no kind of twilio has a stored field "acount_sid"`:                     {Everything: where("acount_sid", x)},
+		`rows.*: none cannot have conditions`:                                                  {Everything: {Word: FindNone, Age: 1}},
+		`rows.keys: keys have no parent record`:                                                {"keys": {Word: FindParent}},
+		`access: roles.r.twilio.rows.calls: age is negative`:                                   {"calls": {Age: -1}},
 	} {
 		_, err := NewWith(Options{
 			Specs: map[string]*spec.Spec{"twilio": twilio(t)}, Roles: Roles{"r": {"twilio": {"*": "see"}}},
@@ -182,7 +182,7 @@ func TestRowRulesThatAreRefused(t *testing.T) {
 	}
 	specs := map[string]*spec.Spec{"twilio": twilio(t)}
 	for want, o := range map[string]Options{
-		`"s" has row rules and is no role`: {Specs: specs,
+		`"s" has row rules but is not a role`: {Specs: specs,
 			Rows: map[string]map[string]RowRules{"s": {"twilio": {"calls": {Word: FindAll}}}}},
 		`roles.r.twilio: it has row rules and nothing it`: {Specs: specs, Roles: Roles{"r": {}},
 			Rows: map[string]map[string]RowRules{"r": {"twilio": {"calls": {Word: FindAll}}}}},

@@ -229,7 +229,7 @@ func (g *Gate) ParseShownRow(c understudy.Caller, source, kind string, body []by
 	k := g.specs[source].Kind(kind)
 	doc, err := jsonspan.Parse(body)
 	if err != nil || k == nil || doc.Kind != jsonspan.Object {
-		return Row{}, fmt.Errorf("access: %w: a record of %s that is no object", understudy.ErrInvalid, understudy.Clip(kind))
+		return Row{}, fmt.Errorf("access: %w: a record of %s is not a JSON object", understudy.ErrInvalid, understudy.Clip(kind))
 	}
 	v := &View{Body: body, plan: plan, kind: k}
 	return v.row(doc), nil

@@ -67,7 +67,7 @@ func (v *exchange) limit(n int) (int, error) {
 	case n == 0:
 		return min(defaultRows, v.srv.o.Limits.Rows), nil
 	case n < 1 || n > v.srv.o.Limits.Rows:
-		return 0, newInvalid("limit %d: want 1 to %d", n, v.srv.o.Limits.Rows)
+		return 0, newInvalid("limit %d is not allowed; write a number from 1 to %d", n, v.srv.o.Limits.Rows)
 	}
 	return n, nil
 }

@@ -165,7 +165,7 @@ func (v *exchange) findInstance(a recordArgs) (*plan.Kind, *spec.Target, error) 
 		if len(in.Spec.ID) == 0 {
 			return nil, nil, newInvalid("there is only one %s; leave id out", k.Spec.Singular)
 		}
-		return nil, nil, newInvalid("id %q: want the %s of %s", understudy.Clip(a.ID), strings.Join(k.Spec.ID, spec.IDSeparator),
+		return nil, nil, newInvalid("id %q is not complete; write the %s of %s", understudy.Clip(a.ID), strings.Join(k.Spec.ID, spec.IDSeparator),
 			plan.Article(k.Spec.Singular))
 	}
 	within, err := readVars(a.Within, recordNeeds(k))

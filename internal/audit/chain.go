@@ -239,7 +239,7 @@ func readHeads(path string) (map[string]*Checkpoint, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &heads); err != nil {
-		return nil, newHeadsError(path, "it is no list of checkpoints")
+		return nil, newHeadsError(path, "it is not a list of checkpoints")
 	}
 	if heads == nil {
 		return nil, newHeadsError(path, "it is null")

@@ -163,7 +163,7 @@ func (r Reader) openCursors(before string) (all []*cursor, err error) {
 		id, text, _ := strings.Cut(part, ":")
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil || len(all) == len(ids) {
-			return nil, fmt.Errorf("audit: %w: %q is no place in the log; begin with the newest entry", understudy.ErrInvalid,
+			return nil, fmt.Errorf("audit: %w: %q is not a place in the log; begin with the newest entry", understudy.ErrInvalid,
 				understudy.Clip(before))
 		}
 		if slices.Contains(ids, id) {

@@ -44,16 +44,16 @@ var errPublicHTTP = errors.New("http is only for this machine and private networ
 func CheckSend(address string, secret bool) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
-		return errors.New("want https://HOST/PATH or syslog+tls://HOST:PORT, syslog+tcp or syslog+udp, without credentials")
+		return errors.New("write https://HOST/PATH, or syslog+tls://HOST:PORT (or syslog+tcp, syslog+udp), without credentials")
 	}
 	switch u.Scheme {
 	case schemeUDP, schemeTCP, schemeTLS:
 		port, err := strconv.ParseUint(u.Port(), 10, 16)
 		switch {
 		case err != nil || port == 0 || u.Path != "" && u.Path != "/" || u.RawQuery != "":
-			return fmt.Errorf("want %s://HOST:PORT", u.Scheme)
+			return fmt.Errorf("it is not the address of a receiver; write %s://HOST:PORT", u.Scheme)
 		case secret:
-			return errors.New("syslog takes no send_secret")
+			return errors.New("syslog has no place for a secret; remove send_secret")
 		}
 		return nil
 	case schemeHTTPS, schemeHTTP:
@@ -65,7 +65,7 @@ func CheckSend(address string, secret bool) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%q: want %s, %s, %s or %s", understudy.Clip(u.Scheme), schemeHTTPS, schemeTLS, schemeTCP, schemeUDP)
+	return fmt.Errorf("it begins with %q; write %s, %s, %s or %s", understudy.Clip(u.Scheme), schemeHTTPS, schemeTLS, schemeTCP, schemeUDP)
 }
 
 // isPrivate reports whether an address belongs to this machine or to a private network.

@@ -464,15 +464,15 @@ func TestReceiversThatAreRefused(t *testing.T) {
 		{"syslog+tcp://[::1]:601", false, ""},
 		{"syslog+udp://logs:514", false, ""},
 		{"syslog+tls://logs.example.com:6514", false, ""},
-		{"syslog+tls://logs.example.com", false, "want syslog+tls://HOST:PORT"},
+		{"syslog+tls://logs.example.com", false, "write syslog+tls://HOST:PORT"},
 		{"http://8.8.8.8/in", false, "write https://"},
 		{"https://169.254.169.254/in", false, "link-local or metadata"},
 		{"https://ada:secret@logs.example.com/", false, "without credentials"},
-		{"syslog+tcp://logs", false, "want syslog+tcp://HOST:PORT"},
-		{"syslog+udp://logs:514/path", false, "want syslog+udp://HOST:PORT"},
-		{"syslog+udp://logs:514", true, "takes no send_secret"},
-		{"ftp://logs", false, `"ftp": want https`},
-		{"logs.example.com", false, "want https://HOST/PATH"},
+		{"syslog+tcp://logs", false, "write syslog+tcp://HOST:PORT"},
+		{"syslog+udp://logs:514/path", false, "write syslog+udp://HOST:PORT"},
+		{"syslog+udp://logs:514", true, "syslog has no place for a secret"},
+		{"ftp://logs", false, `"ftp"; write https`},
+		{"logs.example.com", false, "write https://HOST/PATH"},
 	} {
 		err := CheckSend(c.url, c.secret)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -184,11 +184,11 @@ func (b *Book) add(c *Credential) error {
 	case c.Name == "":
 		return fmt.Errorf("callers: a credential of %q has no name", c.Source)
 	case !ok:
-		return fmt.Errorf("callers: credential %s: no source %q", c.Name, c.Source)
+		return fmt.Errorf("callers: credential %s: there is no source %q", c.Name, c.Source)
 	case secret == "" && c.Digest == nil || len(of) != sha256.Size:
-		return fmt.Errorf("callers: credential %s: empty secret", c.Name)
+		return fmt.Errorf("callers: credential %s: the secret is empty", c.Name)
 	case hasUser && (user == "" || strings.Contains(user, ":")):
-		return fmt.Errorf("callers: credential %s: user %q: want one without a colon", c.Name, user)
+		return fmt.Errorf("callers: credential %s: the user %q is empty or contains a colon", c.Name, user)
 	case len(user)+len(secret) > maxHeader/2:
 		return fmt.Errorf("callers: credential %s: user and secret together are longer than %d bytes", c.Name, maxHeader/2)
 	}
@@ -334,10 +334,10 @@ func readValue(r *http.Request, s auth.Scheme) (string, error) {
 	case len(values) == 0:
 		return "", nil
 	case len(values) > 1 || len(values[0]) > maxHeader:
-		return "", fmt.Errorf("callers: %w: want one credential of at most %d bytes in %s", understudy.ErrUnauthorized, maxHeader,
+		return "", fmt.Errorf("callers: %w: send exactly one credential of at most %d bytes in %s", understudy.ErrUnauthorized, maxHeader,
 			s.Header+s.Query)
 	case values[0] == "":
-		return "", fmt.Errorf("callers: %w: unreadable credential in %s", understudy.ErrUnauthorized, s.Header)
+		return "", fmt.Errorf("callers: %w: the credential in %s cannot be read", understudy.ErrUnauthorized, s.Header)
 	}
 	return values[0], nil
 }
@@ -376,7 +376,7 @@ func (b *Book) lookUp(r *http.Request, known map[digest]*entry, source, value st
 		guessed, readable = append([]byte{}, user...), true
 	}
 	if !readable {
-		return nil, fmt.Errorf("callers: %w: unreadable credential in %s", understudy.ErrUnauthorized, taken[0].Header+taken[0].Query)
+		return nil, fmt.Errorf("callers: %w: the credential in %s cannot be read", understudy.ErrUnauthorized, taken[0].Header+taken[0].Query)
 	}
 	b.Guesses.CountWrong(r, guessed)
 	return nil, fmt.Errorf("callers: %w: wrong user or secret", understudy.ErrUnauthorized)

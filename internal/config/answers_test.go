@@ -41,8 +41,8 @@ func TestAnswersInTheSettings(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"record":                        `line 6: "record" is none of auto, upstream and records; did you mean "records"?`,
-		"[auto]":                        "line 6: want auto, upstream or records",
+		"record":                        `line 6: "record" is not known; write auto, upstream or records; did you mean "records"?`,
+		"[auto]":                        "line 6: write auto, upstream or records",
 		"{calls: }":                     "line 6",
 		"{calls: upstram}":              "upstream",
 		"{calls: records, calls: auto}": "appears twice",

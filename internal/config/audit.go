@@ -53,10 +53,10 @@ func (c *Settings) checkAudit() error {
 	}
 	if a.Send == "" {
 		if a.SendSecret != "" {
-			return errors.New("send_secret: there is no audit.send")
+			return errors.New("send_secret has no effect without audit.send; add send, or remove send_secret")
 		}
 		if a.SendCA != "" {
-			return errors.New("send_ca: there is no audit.send")
+			return errors.New("send_ca has no effect without audit.send; add send, or remove send_ca")
 		}
 		return nil
 	}
@@ -98,7 +98,8 @@ func parseActions(names []string) ([]understudy.Action, error) {
 	all := []understudy.Action{}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("%q is no action%s; there are %s", understudy.Clip(name), suggest.Hint(name, known), strings.Join(known, ", "))
+			return nil, fmt.Errorf("%q is not an action%s; write any of %s", understudy.Clip(name), suggest.Hint(name, known),
+				strings.Join(known, ", "))
 		}
 		all = append(all, understudy.Action(name))
 	}
@@ -146,7 +147,7 @@ func (a *auditConfig) readSend(ctx context.Context, secrets Secrets) (o audit.Se
 	}
 	o.Roots = x509.NewCertPool()
 	if !certificates.IsEmpty() && !o.Roots.AppendCertsFromPEM([]byte(certificates.Reveal())) {
-		return o, errors.New("audit.send_ca: there is no certificate; want PEM")
+		return o, errors.New("audit.send_ca has no certificate; write one or more certificates in PEM")
 	}
 	return o, nil
 }

@@ -206,7 +206,7 @@ func checkURL(text string) error {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return fmt.Errorf("want http(s)://host with no credentials, query or fragment")
+		return fmt.Errorf("it is not a plain URL; write https://HOST or http://HOST, without credentials, query or fragment")
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ type roleConfig struct {
 // UnmarshalYAML reads subjects and levels, the row rules under rows, and the list of actions under do.
 func (r *roleConfig) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
-		return fmt.Errorf("line %d: want a block of subjects and levels", n.Line)
+		return fmt.Errorf("line %d: write a block of subjects and levels", n.Line)
 	}
 	r.levels = map[string]string{}
 	return visitPairs(n, func(k, v *yaml.Node) error {
@@ -44,7 +44,7 @@ func (r *roleConfig) UnmarshalYAML(n *yaml.Node) error {
 			return r.actions.UnmarshalYAML(v)
 		}
 		if v.Kind != yaml.ScalarNode {
-			return fmt.Errorf("line %d: %s: want see, last4, country, hash or hide", v.Line, understudy.Clip(k.Value))
+			return fmt.Errorf("line %d: %s: write see, last4, country, hash or hide", v.Line, understudy.Clip(k.Value))
 		}
 		r.levels[k.Value] = v.Value
 		return nil
@@ -107,7 +107,7 @@ func (w *words) UnmarshalYAML(n *yaml.Node) error {
 	}
 	for _, item := range items {
 		if item.Kind != yaml.ScalarNode || item.Tag == "!!null" {
-			return fmt.Errorf("line %d: want a value or a list of values", item.Line)
+			return fmt.Errorf("line %d: write a value or a list of values", item.Line)
 		}
 		*w = append(*w, item.Value)
 	}

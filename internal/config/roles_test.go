@@ -52,24 +52,24 @@ func TestRowRulesSayWhereTheyAreWrong(t *testing.T) {
 		`        calls: {age: 0d}`:                               `is not an age`,
 		`        calls: {age: 99999999999d}`:                     `is not an age`,
 		`        calls: {age: [1d]}`:                             `is not an age`,
-		`        calls: {where: [a]}`:                            `line 7: want a block of names`,
+		`        calls: {where: [a]}`:                            `line 7: write a block of names`,
 		`        calls: {where: {to: {prefx: a}}}`:               `line 7: unknown setting "prefx"; did you mean "prefix"?`,
-		`        calls: {where: {to: [[a]]}}`:                    `line 7: want a value or a list of values`,
-		`        calls: {number: {own: true}}`:                   `line 7: want a value or a list of values`,
-		`        calls: [all]`:                                   `line 7: want a block of settings`,
+		`        calls: {where: {to: [[a]]}}`:                    `line 7: write a value or a list of values`,
+		`        calls: {number: {own: true}}`:                   `line 7: write a value or a list of values`,
+		`        calls: [all]`:                                   `line 7: write a block of settings`,
 		`        calls: &a {age: 1d}` + "\n        messages: *a": `line 8: aliases (*a) are not read here`,
 		"        calls: all\n        calls: none":                `line 8: "calls" appears twice, first in line 7`,
-		"        - calls":                                        `line 7: want a block of names`,
+		"        - calls":                                        `line 7: write a block of names`,
 	} {
 		if _, err := Parse([]byte(rowsBefore+text+"\n"), noEnv); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", text, err, want)
 		}
 	}
 	for text, want := range map[string]string{
-		"roles: {a: {twilio: see}}":          `line 1: want a block of subjects and levels`,
-		"roles: {a: {twilio: {calls: [x]}}}": `line 1: calls: want see, last4, country, hash or hide`,
+		"roles: {a: {twilio: see}}":          `line 1: write a block of subjects and levels`,
+		"roles: {a: {twilio: {calls: [x]}}}": `line 1: calls: write see, last4, country, hash or hide`,
 		"roles: {a: {twilio: {x: a, x: b}}}": `"x" appears twice`,
-		"roles: {a: {twilio: {do: [[x]]}}}":  `want a value or a list of values`,
+		"roles: {a: {twilio: {do: [[x]]}}}":  `write a value or a list of values`,
 	} {
 		if _, err := Parse([]byte(text+"\n"), noEnv); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", text, err, want)

@@ -98,7 +98,7 @@ func (s *Source) checkPassedHeaders(sp *spec.Spec) (names []string, err error) {
 	for _, name := range s.Headers.Pass {
 		name = http.CanonicalHeaderKey(name)
 		if !sp.IsGeneric() || !spec.IsMisleading(name) {
-			return nil, fmt.Errorf("%s: want fields that are taken out of requests to a generic source, such as X-Forwarded-Proto", name)
+			return nil, fmt.Errorf("%s is passed on anyway; name only headers that are removed from requests, such as X-Forwarded-Proto", name)
 		}
 		names = append(names, name)
 	}
@@ -248,7 +248,8 @@ func readRoots(sp *spec.Spec, names []string) ([]string, error) {
 		case name == spec.AllRoots, name == spec.RequestedRoots:
 			roots = append(roots, name)
 		case len(parts) != len(vars) || slices.Contains(parts, "") || strings.ContainsAny(name, spec.IDSeparator+"{}%?#"):
-			return nil, fmt.Errorf("%q: want {%s}, %s or %s", understudy.Clip(name), strings.Join(vars, "}/{"), spec.AllRoots, spec.RequestedRoots)
+			return nil, fmt.Errorf("%q is not the name of a root; write {%s}, %s or %s", understudy.Clip(name), strings.Join(vars, "}/{"),
+				spec.AllRoots, spec.RequestedRoots)
 		default:
 			roots = append(roots, strings.Join(parts, spec.IDSeparator))
 		}
@@ -300,13 +301,13 @@ func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
 	out := answersConfig{}
 	word := func(kind string, v *yaml.Node) error {
 		if v.Kind != yaml.ScalarNode {
-			return fmt.Errorf("line %d: want auto, upstream or records", v.Line)
+			return fmt.Errorf("line %d: write auto, upstream or records", v.Line)
 		}
 		out[kind] = shadow.Answers(v.Value)
 		if err := out[kind].Check(); err != nil || v.Value == "" {
 			text := understudy.Clip(v.Value)
 			hint := suggest.Hint(text, []string{"auto", "upstream", "records"})
-			return fmt.Errorf("line %d: %q is none of auto, upstream and records%s", v.Line, text, hint)
+			return fmt.Errorf("line %d: %q is not known; write auto, upstream or records%s", v.Line, text, hint)
 		}
 		return nil
 	}
@@ -322,7 +323,7 @@ func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
 			return word(k.Value, v)
 		})
 	default:
-		err = fmt.Errorf("line %d: want auto, upstream or records, or one of them for each kind", n.Line)
+		err = fmt.Errorf("line %d: write auto, upstream or records, or one of them for each kind", n.Line)
 	}
 	*a = out
 	return err

@@ -51,7 +51,7 @@ func wantedType(text string) string {
 	case strings.HasPrefix(into, "["):
 		want = "a list"
 	}
-	return "want " + want + ", not " + is
+	return "write " + want + ", not " + is
 }
 
 // Read reads a settings file. Every error names the file, and the line if there is one.
@@ -172,17 +172,17 @@ func checkNode(n *yaml.Node, t reflect.Type) error {
 		return nil // the type checks the node itself, just as strictly
 	case t.Kind() == reflect.Struct:
 		if n.Kind != yaml.MappingNode {
-			return fmt.Errorf("line %d: want a block of settings", n.Line)
+			return fmt.Errorf("line %d: write a block of settings", n.Line)
 		}
 		return checkStruct(n, t)
 	case t.Kind() == reflect.Map:
 		if n.Kind != yaml.MappingNode {
-			return fmt.Errorf("line %d: want a block of names", n.Line)
+			return fmt.Errorf("line %d: write a block of names", n.Line)
 		}
 		return visitPairs(n, func(_, v *yaml.Node) error { return checkNode(v, t.Elem()) })
 	case t.Kind() == reflect.Slice:
 		if n.Kind != yaml.SequenceNode {
-			return fmt.Errorf("line %d: want a list", n.Line)
+			return fmt.Errorf("line %d: write a list", n.Line)
 		}
 		for _, item := range n.Content {
 			if err := checkNode(item, t.Elem()); err != nil {

@@ -140,13 +140,11 @@ func (s *setting) check(v reflect.Value) error {
 		case isTime:
 			return fmt.Errorf("%v is too long; write at most %v", v, most)
 		case high == "":
-			return fmt.Errorf("%v is negative", v)
+			return fmt.Errorf("%v is negative; write 0 or more", v)
 		case low == "":
-			return fmt.Errorf("%v; write at most %v", v, most)
-		case low == "0":
-			return fmt.Errorf("want 0 to %v, not %v", most, v)
+			return fmt.Errorf("%v is too high; write at most %v", v, most)
 		default:
-			return fmt.Errorf("%v; write a number from %v to %v", v, least, most)
+			return fmt.Errorf("%v is out of range; write a number from %v to %v", v, least, most)
 		}
 	}
 	return nil

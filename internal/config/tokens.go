@@ -71,13 +71,14 @@ func (s *Source) checkTokens(sp *spec.Spec) error {
 	case len(s.Pool) > maxPool:
 		return fmt.Errorf("pool: %d secrets, at most %d", len(s.Pool), maxPool)
 	case t.Kind == "" && *t != tokenConfig{}:
-		return fmt.Errorf("token.kind: want one of %s", strings.Join(tokens.Kinds, ", "))
+		return fmt.Errorf("token.kind is missing; write one of %s", strings.Join(tokens.Kinds, ", "))
 	case t.Kind == "":
 		return nil
 	case sp.Auth.Style == "none":
 		return fmt.Errorf("token: spec %s sends no credential", sp.Name)
 	case !slices.Contains(tokens.Kinds, t.Kind):
-		return fmt.Errorf("token.kind: %q: want one of %s%s", t.Kind, strings.Join(tokens.Kinds, ", "), suggest.Hint(t.Kind, tokens.Kinds))
+		return fmt.Errorf("token.kind: %q is not known; write one of %s%s", t.Kind, strings.Join(tokens.Kinds, ", "), suggest.Hint(t.Kind,
+			tokens.Kinds))
 	case t.Secret != "" && t.Kind != tokens.RefreshToken:
 		return fmt.Errorf("token.secret: it is for %s; elsewhere the source's secret is the client's", tokens.RefreshToken)
 	case (t.Installation != "") != (t.Kind == tokens.AppInstallation):

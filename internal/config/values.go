@@ -84,11 +84,11 @@ type rules []signin.Rule
 // UnmarshalYAML reads a mapping of names to roles.
 func (r *rules) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.MappingNode {
-		return fmt.Errorf("line %d: want NAME: ROLE", n.Line)
+		return fmt.Errorf("line %d: write NAME: ROLE", n.Line)
 	}
 	return visitPairs(n, func(k, v *yaml.Node) error {
 		if k.Value == "" || v.Kind != yaml.ScalarNode || v.Value == "" {
-			return fmt.Errorf("line %d: want NAME: ROLE", v.Line)
+			return fmt.Errorf("line %d: write NAME: ROLE", v.Line)
 		}
 		*r = append(*r, signin.Rule{Of: k.Value, Role: v.Value})
 		return nil

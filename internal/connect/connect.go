@@ -131,9 +131,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !ours && matchTunnel(p.o.Tunnel, host, port):
 		p.openTunnel(w, r, net.JoinHostPort(host, port))
 	case ours:
-		p.refuse(w, r, http.StatusForbidden, "Of "+host+" only the port "+want+" is answered here.")
+		p.refuse(w, r, http.StatusForbidden, "Only port "+want+" of "+host+" can be reached through this proxy.")
 	default:
-		p.refuse(w, r, http.StatusForbidden, host+" is no host of a source. To tunnel it, name it in the settings: connect: {tunnel: ["+
+		p.refuse(w, r, http.StatusForbidden, host+" is not the host of a source. To tunnel it, name it in the settings: connect: {tunnel: ["+
 			net.JoinHostPort(host, port)+"]}")
 	}
 }

@@ -59,7 +59,7 @@ func (s *Scope) ParsePer() (time.Duration, error) {
 	}
 	d, err := understudy.ParseDuration(s.Per)
 	if err != nil || d < time.Second || d > 24*time.Hour {
-		return 0, fmt.Errorf("per: %q: want a duration from 1s to 24h, as 1h", s.Per)
+		return 0, fmt.Errorf("per: %q is not a duration from 1s to 24h; write one such as 1h", s.Per)
 	}
 	return d, nil
 }
@@ -184,7 +184,7 @@ func (b *Book) put(name string, value []byte) error {
 func decode(name string, value []byte) (*Credential, error) {
 	c := &Credential{}
 	if err := json.Unmarshal(value, c); err != nil || kvStart+c.Name != name {
-		return nil, fmt.Errorf("credentials: the value of %s is no credential", understudy.Clip(name))
+		return nil, fmt.Errorf("credentials: the value of %s is not a credential", understudy.Clip(name))
 	}
 	return c, nil
 }
@@ -219,7 +219,8 @@ func CheckName(name string) error {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-@", r))
 	})
 	if name == "" || len(name) > maxName || odd {
-		return fmt.Errorf("%w: name: %q: want 1 to %d letters, digits, or any of ._-@", understudy.ErrInvalid, understudy.Clip(name), maxName)
+		return fmt.Errorf("%w: the name %q is not allowed; write 1 to %d letters, digits, or any of ._-@", understudy.ErrInvalid,
+			understudy.Clip(name), maxName)
 	}
 	return nil
 }

@@ -119,7 +119,7 @@ func (d *Diagnostics) takeFor(w http.ResponseWriter, r *http.Request, kind, text
 	if text != "" {
 		var err error
 		if length, err = understudy.ParseDuration(text); err != nil {
-			return nil, fmt.Errorf("%w: for: %q is no length; write 60s", understudy.ErrInvalid, text[:min(len(text), 20)])
+			return nil, fmt.Errorf("%w: for: %q is not a duration; write one such as 60s", understudy.ErrInvalid, text[:min(len(text), 20)])
 		}
 	}
 	if length <= profile.Longest {

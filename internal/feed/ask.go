@@ -78,12 +78,12 @@ func readQuery(raw, lastEvent string) (query, error) {
 	}
 	if text := values.Get("limit"); text != "" {
 		if q.limit, err = strconv.Atoi(text); err != nil || q.limit < 1 || q.limit > maxPageChanges {
-			return q, newInvalid("limit=%s: want 1 to %d", understudy.Clip(text), maxPageChanges)
+			return q, newInvalid("limit=%s is not allowed; write a number from 1 to %d", understudy.Clip(text), maxPageChanges)
 		}
 	}
 	if text := values.Get("wait"); text != "" {
 		if q.wait, err = understudy.ParseDuration(text); err != nil || q.wait < 0 {
-			return q, newInvalid("wait=%s: want a time like 30s", understudy.Clip(text))
+			return q, newInvalid("wait=%s is not a time; write one such as 30s", understudy.Clip(text))
 		}
 	}
 	return q, nil
@@ -113,7 +113,7 @@ func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*sub
 		return nil, err
 	}
 	if s.query.wait > f.o.Limits.Wait {
-		return nil, newInvalid("wait=%v: want at most %v", s.query.wait, f.o.Limits.Wait)
+		return nil, newInvalid("wait=%v is too long; write at most %v", s.query.wait, f.o.Limits.Wait)
 	}
 	if err := f.findSource(s); err != nil {
 		return nil, err

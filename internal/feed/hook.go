@@ -256,7 +256,7 @@ func (h *hooks) resume(ctx context.Context, name string, after *int64) error {
 			return err
 		}
 		if *after < 0 || *after > last {
-			return newInvalid("after=%d: want 0 to %d, the newest change", *after, last)
+			return newInvalid("after=%d is not the number of a change; write a number from 0 to %d, the newest change", *after, last)
 		}
 	}
 	one.progress.mu.Lock()

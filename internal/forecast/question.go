@@ -42,7 +42,7 @@ func NewQuestion(s understudy.Series, level, by, percent string) (q Question, er
 	q = Question{Series: s, Level: DefaultLevel, Percent: DefaultPercent}
 	if level != "" {
 		if v, err := strconv.ParseFloat(level, 64); err != nil || math.IsInf(v, 0) || math.IsNaN(v) || len(level) > maxLevelBytes {
-			return q, newInputError("level: %q is no number; write 0 or 12.50", level)
+			return q, newInputError("level: %q is not a number; write 0 or 12.50", level)
 		}
 		q.Level = level
 	}
@@ -53,7 +53,7 @@ func NewQuestion(s understudy.Series, level, by, percent string) (q Question, er
 	if percent != "" {
 		q.Percent, err = strconv.ParseFloat(percent, 64)
 		if err != nil || !(q.Percent > 0 && q.Percent < 1) {
-			return q, newInputError("percent: %q is no probability above 0 and below 1; write 0.95", percent)
+			return q, newInputError("percent: %q is not a number above 0 and below 1; write 0.95", percent)
 		}
 	}
 	return q, nil
@@ -70,7 +70,7 @@ const (
 func ParseWithin(text string) (time.Duration, error) {
 	d, err := understudy.ParseDuration(text)
 	if err != nil || d < minWithin || d > maxWithin {
-		return 0, newInputError("by: %q is no time from 1m to 3650d; write 30d or 12h", text)
+		return 0, newInputError("by: %q is not a time from 1m to 3650d; write 30d or 12h", text)
 	}
 	return d, nil
 }

@@ -66,7 +66,7 @@ func (a *api) draw(from string) (*Draft, error) {
 		a.addList(op)
 	}
 	if len(a.lists) == 0 {
-		return nil, fmt.Errorf("no GET answers with a list: want an array of objects, or an object with one")
+		return nil, fmt.Errorf("no GET returns a list, that is, an array of objects or an object with such an array")
 	}
 	applyConvention(a.lists)
 	if err := a.keepPaths(); err != nil {

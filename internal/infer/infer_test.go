@@ -105,7 +105,7 @@ func TestNothingToDraw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := infer.DrawFromDocument(doc, "x"); err == nil || !strings.Contains(err.Error(), "no GET answers with a list") {
+	if _, err := infer.DrawFromDocument(doc, "x"); err == nil || !strings.Contains(err.Error(), "no GET returns a list") {
 		t.Error(err)
 	}
 }

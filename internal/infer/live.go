@@ -47,11 +47,11 @@ func DrawFromAnswers(ctx context.Context, addresses []string, live LiveAPI) (*Dr
 	for _, address := range addresses {
 		at, err := url.Parse(address)
 		if err != nil || at.Host == "" {
-			return nil, fmt.Errorf("%q: want the URL of a list", address)
+			return nil, fmt.Errorf("%q is not the URL of a list", address)
 		}
 		host = cmp.Or(host, at.Scheme+"://"+at.Host)
 		if at.Scheme+"://"+at.Host != host {
-			return nil, fmt.Errorf("%s is another API than %s: ask for one at a time", address, host)
+			return nil, fmt.Errorf("%s is not the same API as %s; give the lists of one API at a time", address, host)
 		}
 		l := &liveList{api: live, listURL: at, memberNotes: map[string]string{}, knownRecords: records}
 		if err := l.probe(ctx); err != nil {

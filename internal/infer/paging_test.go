@@ -123,7 +123,7 @@ func TestAMemberThatAnotherPageContradictsIsLeftOut(t *testing.T) {
 		if said := strings.Contains(text, "more: has_more"); said != want {
 			t.Errorf("%s: has_more is drawn: %v, want %v:\n%s", beside, said, want, text)
 		}
-		if said := strings.Contains(text, "/things: has_more said that there is no more"); said == want {
+		if said := strings.Contains(text, "/things: has_more said that no more pages exist"); said == want {
 			t.Errorf("%s: a doubt says that it was contradicted: %v, want %v:\n%s", beside, said, !want, text)
 		}
 	}

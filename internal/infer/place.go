@@ -130,7 +130,7 @@ var booleanWords = []string{"0", "1", "true", "false", "y", "n", "yes", "no"}
 
 // Descriptions given to a member after two pages of the list have proven something about it.
 const (
-	contradictedText = "said that there is no more on a page that another one followed"
+	contradictedText = "said that no more pages exist, on a page that another page followed"
 	countsAllText    = "is the same on two pages, and more than the rows of one"
 )
 

@@ -101,7 +101,7 @@ func New(root *Value) (*Document, error) { return readTree(root, "", nil) }
 func readTree(root *Value, name string, open OpenFunc) (*Document, error) {
 	version := root.TextOf("openapi") + root.TextOf("swagger")
 	if !strings.HasPrefix(version, "3.") && !strings.HasPrefix(version, "2") {
-		return nil, fmt.Errorf("%w: want openapi: 3.x or swagger: 2.0 at its beginning", ErrNoDocument)
+		return nil, fmt.Errorf("%w: it needs openapi: 3.x or swagger: 2.0 at its beginning", ErrNoDocument)
 	}
 	d := &Document{Headers: Headers{map[string]*RequestHeader{}, map[string]*ResponseHeader{}, map[string]*Refusal{}}}
 	d.tree = tree{map[string]*Value{"": root, name: root}, map[string]*Value{}, map[*Value][]*Value{}, map[*Value]variantList{}}

@@ -157,7 +157,7 @@ func TestReadRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		laughs:                    "its aliases write out more than 300000 values",
 		"":                        "no documents",
-		"a: 1":                    "want openapi: 3.x",
+		"a: 1":                    "it needs openapi: 3.x",
 		"{":                       "not JSON at byte",
 		"{} {}":                   "there is more behind the value",
 		"a: [":                    "neither JSON nor YAML",

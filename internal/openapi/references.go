@@ -43,7 +43,7 @@ func (d *Document) followReferences(open OpenFunc) error {
 		file, _, _ := strings.Cut(ref, "#")
 		if d.tree.roots[file] == nil {
 			if files++; files > maxFiles || len(file) > maxPath || open == nil || strings.Contains(file, ":") {
-				return fmt.Errorf("the reference %q leads to what is no file beside the document", ref)
+				return fmt.Errorf("the reference %q does not lead to a file beside the document", ref)
 			}
 			data, err := open(file)
 			if err != nil {

@@ -138,7 +138,7 @@ func Parse(data []byte) (*Value, error) {
 		return nil, fmt.Errorf("neither JSON nor YAML: %w", err)
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
-		return nil, fmt.Errorf("want one document")
+		return nil, fmt.Errorf("it is not a single YAML document")
 	}
 	r := yamlReader{left: maxValues, aliasedLeft: maxAliased}
 	return r.readValue(doc.Content[0], 0)

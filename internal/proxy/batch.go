@@ -80,7 +80,8 @@ func (v batch) serve() (err error) {
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 			return err
 		}
-		return fmt.Errorf("proxy: %w: want {\"requests\": [{\"path\": \"/…\"}]}: %w", understudy.ErrInvalid, understudy.StripPrefixes(err))
+		return fmt.Errorf("proxy: %w: the body is not {\"requests\": [{\"path\": \"/…\"}]}: %w", understudy.ErrInvalid,
+			understudy.StripPrefixes(err))
 	}
 	v.exchange.read = true
 	if n := len(in.Requests); n == 0 || n > maxBatch {

@@ -42,7 +42,7 @@ func (v generic) serve() (err error) {
 	}
 	for name := range v.exchange.r.Header {
 		if spec.IsMethodOverride(name) && v.isMisleading(name) {
-			return fmt.Errorf("proxy: %w: header %s: use the method itself", understudy.ErrInvalid, name)
+			return fmt.Errorf("proxy: %w: header %s cannot replace the method; send the request with that method", understudy.ErrInvalid, name)
 		}
 	}
 	if v.exchange.r.ContentLength > v.exchange.proxy.o.MaxBody {

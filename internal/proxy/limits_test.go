@@ -64,7 +64,7 @@ func TestLongTargetIs414(t *testing.T) {
 	if w.Code != http.StatusRequestURITooLong {
 		t.Errorf("the status is %d", w.Code)
 	}
-	if !strings.Contains(w.Body.String(), `"request target longer than 8192 bytes"`) {
+	if !strings.Contains(w.Body.String(), `"the request target is longer than 8192 bytes"`) {
 		t.Errorf("the body is %s", w.Body)
 	}
 }

@@ -192,11 +192,11 @@ func TestRowRulesFindARecordInItsEnvelope(t *testing.T) {
 // What a spec says of an envelope has to make the body that it names the record in.
 func TestEnvelopeOfARecordIsChecked(t *testing.T) {
 	for answer, want := range map[string]string{
-		`{"ok":true}`:                          "want {record} in it, once",
-		`{"data":{"drop":{record}}`:            "it makes no JSON",
-		`{"data":{record}}`:                    `want {record} at the key "data.drop"`,
-		`{"a":{record},"data":{"drop":{}}}`:    `want {record} at the key "data.drop"`,
-		`{"data":{"drop":{record}},"a":{rec}}`: "it makes no JSON",
+		`{"ok":true}`:                          "write {record} exactly once",
+		`{"data":{"drop":{record}}`:            "it is not JSON after filling",
+		`{"data":{record}}`:                    `write {record} at the key "data.drop"`,
+		`{"a":{record},"data":{"drop":{}}}`:    `write {record} at the key "data.drop"`,
+		`{"data":{"drop":{record}},"a":{rec}}`: "it is not JSON after filling",
 	} {
 		text := strings.Replace(drops, `{"ok":true,"data":{"drop":{record}},"self":{uri}}`, answer, 1)
 		if _, err := upstream.ReadSpec("made.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {

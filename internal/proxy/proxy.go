@@ -383,7 +383,7 @@ func (v *exchange) serve() (err error) {
 	}
 	if len(v.original.RequestURI) > spec.MaxURI {
 		v.foreign = true
-		return fmt.Errorf("proxy: %w: request target longer than %d bytes", understudy.ErrTooLong, spec.MaxURI)
+		return fmt.Errorf("proxy: %w: the request target is longer than %d bytes", understudy.ErrTooLong, spec.MaxURI)
 	}
 	if v.proxy.o.Source.Spec.IsGeneric() {
 		return generic{v}.serve()

@@ -37,7 +37,7 @@ type kindMeasure struct {
 // does not fully see.
 func measureOf(q *lang.BoundQuery, r *query.SumRequest) (*measure, error) {
 	if r.Limit < 0 || r.Limit > query.MaxSums {
-		return nil, newInvalid("limit=%d: want 1 to %d", r.Limit, query.MaxSums)
+		return nil, newInvalid("limit=%d is not allowed; write a number from 1 to %d", r.Limit, query.MaxSums)
 	}
 	if len(r.By) > query.MaxSumGroupings || len(r.By) == 2 && r.By[0] == r.By[1] {
 		return nil, newInvalid("by: write one or two different fields")

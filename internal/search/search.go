@@ -253,7 +253,7 @@ const (
 func (s *Searcher) read(c understudy.Caller, a *query.SearchRequest, now time.Time) (*lang.BoundQuery, error) {
 	switch {
 	case a.Limit < 0 || a.Limit > query.MaxHits:
-		return nil, newInvalid("limit=%d: want 1 to %d", a.Limit, query.MaxHits)
+		return nil, newInvalid("limit=%d is not allowed; write a number from 1 to %d", a.Limit, query.MaxHits)
 	case len(a.Kinds) > maxKinds:
 		return nil, newInvalid("more than %d kinds", maxKinds)
 	case len(a.Sort) > maxName || len(a.Source) > maxName:

@@ -152,7 +152,7 @@ func readRequest(r *http.Request) (a query.SearchRequest, form string, err error
 	}
 	if text := values.Get("limit"); text != "" {
 		if a.Limit, err = strconv.Atoi(text); err != nil || a.Limit < 1 || a.Limit > query.MaxHits {
-			return a, "", newInvalid("limit=%s: want 1 to %d", understudy.Clip(text), query.MaxHits)
+			return a, "", newInvalid("limit=%s is not allowed; write a number from 1 to %d", understudy.Clip(text), query.MaxHits)
 		}
 	}
 	form = values.Get("format")

@@ -110,7 +110,7 @@ func readSum(r *http.Request) (q query.SumRequest, form string, err error) {
 	}
 	if text := values.Get("limit"); text != "" {
 		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > query.MaxSums {
-			return q, "", newInvalid("limit=%s: want 1 to %d", understudy.Clip(text), query.MaxSums)
+			return q, "", newInvalid("limit=%s is not allowed; write a number from 1 to %d", understudy.Clip(text), query.MaxSums)
 		}
 	}
 	switch form = values.Get("format"); form {

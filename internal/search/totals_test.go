@@ -45,7 +45,7 @@ func TestServeSums(t *testing.T) {
 		{"sum=count&zone=Europe/Berlinn", "all", 400, `name of a time zone`},
 		{"sum=count&zone=Local", "all", 400, `name of a time zone`},
 		{"sum=", "all", 400, `sum is empty`},
-		{"sum=count&limit=1001", "all", 400, `want 1 to 1000`},
+		{"sum=count&limit=1001", "all", 400, `write a number from 1 to 1000`},
 		{"sum=count&format=xml", "all", 400, `a sum is json or csv`},
 		{"sum=count&q=x+(", "all", 400, `"at":2`},
 		{"sum=count", "", 401, `unknown caller`},

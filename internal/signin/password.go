@@ -89,21 +89,21 @@ func parseHash(text string) (h hash, err error) {
 	parts := strings.Split(text, "$")
 	// line ends are refused here, because the base64 decoder would ignore them
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || strings.ContainsAny(text, "\r\n") {
-		return h, fmt.Errorf("not an argon2id hash, which begins $argon2id$v=%d$", argon2.Version)
+		return h, fmt.Errorf("it is not an argon2id hash, which begins $argon2id$v=%d$", argon2.Version)
 	}
 	if parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
-		return h, fmt.Errorf("argon2id %s, want v=%d", understudy.Clip(parts[2]), argon2.Version)
+		return h, fmt.Errorf("the hash has argon2id %s; only v=%d is supported", understudy.Clip(parts[2]), argon2.Version)
 	}
 	n, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.memory, &h.passes, &h.lanes)
 	if err != nil || n != 3 || parts[3] != fmt.Sprintf("m=%d,t=%d,p=%d", h.memory, h.passes, h.lanes) {
-		return h, fmt.Errorf("argon2id costs %s, want m=N,t=N,p=N", understudy.Clip(parts[3]))
+		return h, fmt.Errorf("the costs of the argon2id hash are %s; write m=N,t=N,p=N", understudy.Clip(parts[3]))
 	}
 	if uint64(h.memory)*uint64(h.passes) < hashMemory*hashPasses || h.memory > maxMemory || h.passes > maxPasses || h.lanes == 0 {
-		return h, fmt.Errorf("argon2id costs %s; want m*t of at least %d, m of at most %d, t of at most %d", parts[3],
+		return h, fmt.Errorf("the costs of the argon2id hash are %s; m*t must be at least %d, m at most %d, t at most %d, p at least 1", parts[3],
 			hashMemory*hashPasses, maxMemory, maxPasses)
 	}
 	if h.salt, err = base64.RawStdEncoding.Strict().DecodeString(parts[4]); err != nil || len(h.salt) < 8 || len(h.salt) > 64 {
-		return h, fmt.Errorf("argon2id salt is not base64 of 8 to 64 bytes")
+		return h, fmt.Errorf("the salt of the argon2id hash is not base64 of 8 to 64 bytes")
 	}
 	if h.key, err = base64.RawStdEncoding.Strict().DecodeString(parts[5]); err != nil || len(h.key) < 16 || len(h.key) > 64 {
 		return h, fmt.Errorf("argon2id hash is not base64 of 16 to 64 bytes")

@@ -145,7 +145,7 @@ func TestUsersThatAreRefused(t *testing.T) {
 		{"an na:" + hash + ":support", "is not a user name"},
 		{strings.Repeat("a", maxName+1) + ":" + hash + ":support", "is not a user name"},
 		{"anna:" + hash + ":", "anna has no role"},
-		{"anna:secret:support", "anna: not an argon2id hash"},
+		{"anna:secret:support", "anna: it is not an argon2id hash"},
 		{"anna:" + hash + ":support\nanna:" + hash + ":support", "line 2: invalid request: the user anna already exists"},
 		{strings.Repeat("#", 70_000), "token too long"},
 		{strings.Repeat("# a comment\n", maxFile/12+1), "larger than"},

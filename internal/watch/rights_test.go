@@ -114,7 +114,7 @@ func TestDestinations(t *testing.T) {
 		{Destination{Slack, "https://me:pw@hooks.example.com/", ""}, "can't contain credentials"},
 		{Destination{Slack, "https://127.0.0.1/", ""}, "loopback"},
 		{Destination{Slack, "https://169.254.169.254/", ""}, "metadata"},
-		{Destination{Slack, "javascript:alert(1)", ""}, "want https"},
+		{Destination{Slack, "javascript:alert(1)", ""}, "write https"},
 		{Destination{Slack, "https://hooks.example.com/" + strings.Repeat("x", 500), ""}, "longer than"},
 		{Destination{Webhook, "https://hooks.example.com/x", ""}, "whsec_"},
 		{Destination{Webhook, "https://hooks.example.com/x", "whsec_c2hvcnQ="}, "whsec_"},

@@ -58,7 +58,7 @@ func CheckURL(address string, private bool) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
-		return errors.New("url: want https://host/path")
+		return errors.New("url is not a URL; write https://HOST/PATH")
 	case u.User != nil || u.Fragment != "":
 		return errors.New("url: it can't contain credentials or a fragment")
 	case u.Scheme != "https" && !private:
@@ -76,7 +76,8 @@ func CheckURL(address string, private bool) error {
 const minKeyBytes = 24
 
 // errSecret is the error for an invalid secret. It contains no part of the secret.
-var errSecret = fmt.Errorf("secret: want whsec_ and base64 of at least %d random bytes", minKeyBytes)
+var errSecret = fmt.Errorf("secret is not in the format of Standard Webhooks; write whsec_ and the base64 of at least %d random bytes",
+	minKeyBytes)
 
 // MakeSecret returns a new random secret in the format of Standard Webhooks.
 func MakeSecret() string {

@@ -64,7 +64,7 @@ func Read(w http.ResponseWriter, r *http.Request, maxBytes int64, into any) erro
 	}
 	switch _, err := in.Token(); {
 	case err == nil:
-		return errors.New("jsonhttp: body: there is more behind it")
+		return errors.New("jsonhttp: body: other data follows the JSON value")
 	case err != io.EOF:
 		return fmt.Errorf("jsonhttp: body: %w", Explain(err))
 	}
@@ -78,7 +78,7 @@ func Explain(err error) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &typed):
-		return fmt.Errorf("%s: want %s, not %s", cmp.Or(typed.Field, "the value"), jsonType(typed.Type), typed.Value)
+		return fmt.Errorf("%s must be %s, not %s", cmp.Or(typed.Field, "the value"), jsonType(typed.Type), typed.Value)
 	case errors.As(err, &syntax):
 		return fmt.Errorf("no JSON at byte %d: %w", syntax.Offset, err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

@@ -44,9 +44,9 @@ func TestRead(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"n":1}`: "", " {\"n\":1}\n ": "", `{}`: "", `{"n":1,"N":1}`: "",
 		`{"n":1,"m":2}`:                          `unknown field "m"`,
-		`{"n":1}{"n":2}`:                         "more behind",
+		`{"n":1}{"n":2}`:                         "other data follows",
 		`{"n":1} x`:                              "invalid character",
-		`{"n":"1"}`:                              "N: want a whole number, not string",
+		`{"n":"1"}`:                              "N must be a whole number, not string",
 		`{"n":1`:                                 "ends too soon",
 		``:                                       "ends too soon",
 		`{"n":` + strings.Repeat("1", 100) + `}`: "too large",

@@ -6,6 +6,7 @@ package auth
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/textproto"
@@ -71,24 +72,25 @@ func readScheme(style string) (Scheme, error) {
 	case word == "header":
 		name, before, _ := strings.Cut(rest, " ")
 		if name == "" || strings.ContainsFunc(name, IsOddInName) {
-			return Scheme{}, fmt.Errorf("%q: want the name of a header", name)
+			return Scheme{}, fmt.Errorf("%q is not the name of a header; write header NAME", name)
 		}
 		before, tail, form := strings.Cut(before, "{secret}")
 		if before != "" && !form {
 			before += " "
 		}
 		if form && strings.ContainsAny(before+tail, "{}") {
-			return Scheme{}, fmt.Errorf("%q: want {secret} once", rest)
+			return Scheme{}, fmt.Errorf("%q: write {secret} exactly once", rest)
 		}
 		if strings.ContainsFunc(before+tail, func(r rune) bool { return r < ' ' || r > '~' }) ||
 			strings.EqualFold(strings.TrimSpace(before), basicScheme) {
-			return Scheme{}, fmt.Errorf("%q: want another word before the secret", before)
+			return Scheme{}, fmt.Errorf("%q cannot stand before the secret; write printable ASCII characters and not Basic", before)
 		}
 		return Scheme{Header: textproto.CanonicalMIMEHeaderKey(name), word: before, tail: tail}, nil
 	case word == "query" && rest != "" && !strings.ContainsAny(rest, " &=") && !strings.HasPrefix(rest, understudy.OwnPrefix):
 		return Scheme{Query: rest}, nil
 	}
-	return Scheme{}, fmt.Errorf("want basic, bearer, token, header NAME, query NAME or none%s", suggest.Hint(word, authStyles))
+	return Scheme{}, fmt.Errorf("the style is not known; write basic, bearer, token, header NAME, query NAME or none%s", suggest.Hint(word,
+		authStyles))
 }
 
 // parseBasic parses the rest of a style after the word basic.
@@ -104,7 +106,7 @@ func parseBasic(form string) (Scheme, error) {
 	case ok && pass == "{secret}" && !strings.ContainsAny(user, "{}"):
 		s.half, s.user = "password", user
 	default:
-		return s, fmt.Errorf("behind basic want {secret}:PASSWORD or USER:{secret}")
+		return s, fmt.Errorf("after basic, write {secret}:PASSWORD or USER:{secret}")
 	}
 	return s, nil
 }
@@ -118,7 +120,7 @@ func IsOddInName(r rune) bool {
 func (a *Auth) Check() (Carriers, error) {
 	var none Carriers
 	if a.Style == "" {
-		return none, fmt.Errorf("auth.style %q: want basic, bearer, token, header NAME, query NAME or none", a.Style)
+		return none, errors.New("auth.style is missing; write basic, bearer, token, header NAME, query NAME or none")
 	}
 	sent, err := a.ParseSent()
 	if err != nil {
@@ -130,7 +132,7 @@ func (a *Auth) Check() (Carriers, error) {
 	}
 	for _, status := range a.Refused {
 		if status < 400 || status > 499 || status == http.StatusTooManyRequests {
-			return none, fmt.Errorf("auth.refused: %d: want statuses from 400 to 499, and not 429", status)
+			return none, fmt.Errorf("auth.refused: %d is not allowed; write statuses from 400 to 499, but not 429", status)
 		}
 	}
 	return CarriersOf(slices.Concat(sent, taken)), nil

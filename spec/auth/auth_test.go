@@ -51,21 +51,21 @@ func TestAuthStyles(t *testing.T) {
 		checktest.Equal(t, string(secret), "sk-123", "%s: string(secret)", c.style)
 	}
 	for style, want := range map[string]string{
-		"":                           "want basic, bearer",
+		"":                           "auth.style is missing; write basic",
 		"baerer":                     `did you mean "bearer"?`,
-		"bearer x":                   "want basic",
-		"basic x":                    "behind basic want",
-		"basic {secret}:{secret}":    "behind basic want",
-		"header":                     "want the name of a header",
-		"header a:b":                 "want the name of a header",
-		"header Authorization Basic": "want another word",
+		"bearer x":                   "write basic",
+		"basic x":                    "after basic, write",
+		"basic {secret}:{secret}":    "after basic, write",
+		"header":                     "is not the name of a header",
+		"header a:b":                 "is not the name of a header",
+		"header Authorization Basic": "cannot stand before the secret",
 
-		"header Authorization Basic {secret}":       "want another word",
-		"header Authorization Token {secret}{user}": "want {secret} once",
-		"query":                  "want basic",
-		"query a b":              "want basic",
-		"query understudy.since": "want basic",
-		"bearer + magic":         "want basic",
+		"header Authorization Basic {secret}":       "cannot stand before the secret",
+		"header Authorization Token {secret}{user}": "write {secret} exactly once",
+		"query":                  "write basic",
+		"query a b":              "write basic",
+		"query understudy.since": "write basic",
+		"bearer + magic":         "write basic",
 	} {
 		a := Auth{Style: style}
 		if _, err := a.Check(); err == nil || !strings.Contains(err.Error(), want) {

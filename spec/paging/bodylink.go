@@ -16,14 +16,14 @@ type bodyLink struct{}
 
 func (bodyLink) check(r *Rules) error {
 	if r.Next == "" {
-		return fmt.Errorf("next: style body needs it")
+		return fmt.Errorf("next is missing; style body needs the place of the link to the next page")
 	}
 	return nil
 }
 
 func (bodyLink) checkTemplate(r *Rules, followed, last any) error {
 	if followed != "/next" || last != nil {
-		return fmt.Errorf("answer: want {next} or {next_url} at %s", r.Next)
+		return fmt.Errorf("answer: write {next} or {next_url} at %s", r.Next)
 	}
 	return nil
 }
@@ -37,7 +37,7 @@ func (bodyLink) findNext(r *Rules, a *Answer) (Step, error) {
 	case a.Next.Kind == jsonspan.String || strings.HasPrefix(r.Next, inHeader):
 		return Step{Link: text}, nil
 	}
-	return open(understudy.OpenRefuted, "the answer has %s, which is no link", r.Next), nil
+	return open(understudy.OpenRefuted, "the value at %s is not a link", r.Next), nil
 }
 
 func (bodyLink) tokenParam(r *Rules) string { return r.firstToken() }

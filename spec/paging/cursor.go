@@ -17,11 +17,11 @@ type cursor struct{}
 
 func (cursor) check(r *Rules) error {
 	if r.Cursor == "" {
-		return fmt.Errorf("cursor: style cursor needs it")
+		return fmt.Errorf("cursor is missing; style cursor needs the parameter that takes the last id")
 	}
 	r.Token = cmp.Or(r.Token, "{id}")
 	if r.Back != "" && r.Token != "{id}" {
-		return fmt.Errorf("token: with back it is {id}")
+		return fmt.Errorf("token: if back is set, write {id} or remove token")
 	}
 	r.addTokens(r.Cursor, r.Back)
 	return nil
@@ -29,7 +29,7 @@ func (cursor) check(r *Rules) error {
 
 func (cursor) checkTemplate(r *Rules, followed, last any) error {
 	if r.Next != "" && (followed != true || last != false) {
-		return fmt.Errorf("answer: want {more} at %s", r.Next)
+		return fmt.Errorf("answer: write {more} at %s", r.Next)
 	}
 	return nil
 }
@@ -45,7 +45,8 @@ func (cursor) findNext(r *Rules, a *Answer) (Step, error) {
 		return Step{}, errNoRow
 	}
 	if after, _ := a.Query.Get(r.Cursor); asksBehind && after == a.Rows[len(a.Rows)-1].ID {
-		return open(understudy.OpenRefuted, "the page after a record ends with that record; another parameter than %s may lead on", r.Cursor), nil
+		return open(understudy.OpenRefuted, "the page after a record ends with that record, so the parameter %s does not lead to the next page",
+			r.Cursor), nil
 	}
 	if before, _ := a.Query.Get(r.Back); r.Back != "" && before != "" {
 		return Step{Param: understudy.Param{Name: r.Back, Value: a.Rows[0].ID}}, nil

@@ -9,7 +9,7 @@ func TestCursor(t *testing.T) {
 		{ask: "after=b", body: `{"rows":["c"],"more":true}`, want: "after=c"},
 		{ask: "before=c", body: `{"rows":["a","b"],"more":true}`, want: "before=a"},
 		{ask: "before=a", body: `{"rows":[],"more":false}`},
-		{ask: "before=c", body: `{"rows":[],"more":true}`, why: "no record to go on from"},
+		{ask: "before=c", body: `{"rows":[],"more":true}`, why: "it has no record"},
 		{ask: "before=&after=b", body: `{"rows":["c"],"more":true}`, want: "after=c"},
 		{ask: "before=c", body: `{"rows":["a"],"more":"true"}`, want: "before=a"},
 		{body: `{"rows":["a"],"more":1}`, want: "after=a"},
@@ -41,10 +41,10 @@ func TestCursor(t *testing.T) {
 		{ask: "before=a", body: `{"rows":[],"has_more":true}`, open: "refuted"},
 	})
 	refused(t, map[string]Rules{
-		"cursor: style cursor needs it":    {Style: "cursor", Next: "more"},
-		"token: with back it is {id}":      {Style: "cursor", Next: "more", Cursor: "after", Back: "before", Token: "PA{id}"},
-		"back: style body has no use":      {Style: "body", Next: "next", Back: "before"},
-		"more: style cursor has no use":    {Style: "cursor", Next: "more", Cursor: "after", More: "more"},
-		"want body, header, cursor, token": {Style: "page"},
+		"cursor is missing":                    {Style: "cursor", Next: "more"},
+		"token: if back is set":                {Style: "cursor", Next: "more", Cursor: "after", Back: "before", Token: "PA{id}"},
+		"back has no effect with style body":   {Style: "body", Next: "next", Back: "before"},
+		"more has no effect with style cursor": {Style: "cursor", Next: "more", Cursor: "after", More: "more"},
+		"write body, header, cursor, token":    {Style: "page"},
 	})
 }

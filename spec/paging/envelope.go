@@ -52,18 +52,18 @@ func CutWord(form string) (before, word, after string, found bool) {
 // checkAnswer checks the template and the token of the rules.
 func (r *Rules) checkAnswer(style style) error {
 	if r.Token != "" && strings.Count(r.Token, "{id}") != 1 {
-		return fmt.Errorf("token %q: want {id} in it, once", r.Token)
+		return fmt.Errorf("token %q: write {id} exactly once", r.Token)
 	}
 	rows := r.Template == ""
 	for rest := r.Template; ; {
 		_, word, after, found := CutWord(rest)
 		switch {
 		case !found && !rows:
-			return fmt.Errorf("answer: want {rows} in it")
+			return fmt.Errorf("answer: write {rows} in the place of the records")
 		case !found:
 			return r.tryAnswer(style)
 		case !slices.Contains(EnvelopeWords(), word):
-			return fmt.Errorf("answer: {%s} is not known; there is {%s}", word, strings.Join(EnvelopeWords(), "}, {"))
+			return fmt.Errorf("answer: {%s} is not known; write one of {%s}", word, strings.Join(EnvelopeWords(), "}, {"))
 		}
 		rows = rows || word == "rows"
 		rest = after
@@ -92,7 +92,8 @@ func (r *Rules) tryAnswer(style style) error {
 	}
 	head, _, _ := strings.Cut(r.Token, "{id}")
 	if strings.Contains(r.Template, "{previous") && len(r.Tokens) > 0 && r.Token != "" && r.Back == "" && !strings.Contains(head, "A") {
-		return fmt.Errorf("answer: {previous}: nobody can tell the token %q from that of the page before", r.Token)
+		return fmt.Errorf("answer: {previous} cannot be filled, because the token %q looks the same for the page before; remove {previous}",
+			r.Token)
 	}
 	return nil
 }
@@ -105,7 +106,7 @@ func (r *Rules) checkWord(place, word string, value any) error {
 	}
 	last, err := r.sample(place, false)
 	if err == nil && (last != value || !strings.Contains(r.Template, "{"+word+"}")) {
-		err = fmt.Errorf("answer: want {%s} at %s", word, place)
+		err = fmt.Errorf("answer: write {%s} at %s", word, place)
 	}
 	return err
 }
@@ -119,7 +120,7 @@ func (r *Rules) sample(place string, goes bool) (value any, err error) {
 		body = append(body, before...)
 		switch rest = after; {
 		case !found && json.Unmarshal(body, &value) != nil:
-			return nil, fmt.Errorf("answer: it makes no JSON: %s", understudy.Clip(string(body)))
+			return nil, fmt.Errorf("answer is not JSON after filling: %s", understudy.Clip(string(body)))
 		case !found:
 			return memberAt(value, place), nil
 		case word == "rows":

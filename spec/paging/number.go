@@ -42,9 +42,9 @@ func (number) tokenParam(*Rules) string { return "" }
 func (r *Rules) checkCounting() error {
 	switch {
 	case r.Page == "":
-		return fmt.Errorf("page: style %s needs it", r.Style)
+		return fmt.Errorf("page is missing; style %s needs the parameter with the number", r.Style)
 	case len(r.Tokens) > 0:
-		return fmt.Errorf("tokens: style %s has none", r.Style)
+		return fmt.Errorf("tokens: style %s has no tokens; remove it", r.Style)
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func (r *Rules) checkCounting() error {
 // checkEnd checks what a template says about the end of the list.
 func (r *Rules) checkEnd(followed, last any) error {
 	if r.Next != "" && !strings.HasPrefix(r.Next, inHeader) && (followed != true || last != false) {
-		return fmt.Errorf("answer: want {more} at %s", r.Next)
+		return fmt.Errorf("answer: write {more} at %s", r.Next)
 	}
 	if r.TotalHeader() != "" {
 		return nil
@@ -66,7 +66,7 @@ func (r *Rules) readPosition(a *Answer) (at, size int64, err error) {
 	at = int64(r.First)
 	if text, there := a.Query.Get(r.Page); there {
 		if at, err = strconv.ParseInt(text, 10, 64); err != nil || at < 0 || at > math.MaxInt64/2 {
-			return 0, 0, fmt.Errorf("%s %q is no number", r.Page, understudy.Clip(text))
+			return 0, 0, fmt.Errorf("%s: %q is not a page number or an offset", r.Page, understudy.Clip(text))
 		}
 	}
 	most := int64(r.Max)
@@ -108,7 +108,7 @@ func (r *Rules) hasNext(a *Answer, before, size int64) (on bool, end Step) {
 	return false, open(understudy.OpenShort, "only the page after a short one shows that the list ends")
 }
 
-var errNoRow = errors.New("there is more, but no record to go on from")
+var errNoRow = errors.New("the answer says that more pages exist, but it has no record with which to request them")
 
 // stepTo returns the step to the page that begins at a number.
 func (r *Rules) stepTo(at int64) Step {

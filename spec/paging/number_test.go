@@ -12,9 +12,9 @@ func TestNumber(t *testing.T) {
 		{ask: "size=5&page=2", body: `{"rows":[1,2,3,4,5]}`, want: "page=3"},
 		{ask: "size=100", body: `{"rows":[1,2,3,4,5]}`, want: "page=2"}, // the largest is 5
 		{ask: "size=100", body: `{"rows":[1,2,3,4]}`, open: "short"},
-		{ask: "page=two", body: `{"rows":[1,2,3]}`, why: `page "two" is no number`},
-		{ask: "page=-1", body: `{"rows":[1,2,3]}`, why: "is no number"},
-		{ask: "page=9223372036854775807", body: `{"rows":[1,2,3]}`, why: "is no number"},
+		{ask: "page=two", body: `{"rows":[1,2,3]}`, why: `page: "two" is not a page number`},
+		{ask: "page=-1", body: `{"rows":[1,2,3]}`, why: "is not a page number"},
+		{ask: "page=9223372036854775807", body: `{"rows":[1,2,3]}`, why: "is not a page number"},
 	})
 	// Where it is not known how many rows a full page has, a short one may be one that
 	// upstream has cut: only a page without rows is the end.
@@ -43,7 +43,7 @@ func TestNumberThatSaysWhereItEnds(t *testing.T) {
 		{ask: "", body: `{"rows":[],"meta":{"total":0}}`},
 		{ask: "", body: `{"rows":[1,2]}`, want: "page=1"},
 		{ask: "", body: `{"rows":[1,2],"meta":{"total":"many"}}`, want: "page=1"},
-		{ask: "page=4611686018427387904", body: `{"rows":[1],"meta":{"total":5}}`, why: "is no number"},
+		{ask: "page=4611686018427387904", body: `{"rows":[1],"meta":{"total":5}}`, why: "is not a page number"},
 	})
 	follow(t, Rules{Style: "number", Page: "page", Next: "more"}, []answered{
 		{ask: "", body: `{"rows":[1],"more":true}`, want: "page=1"},
@@ -59,11 +59,11 @@ func TestNumberThatSaysWhereItEnds(t *testing.T) {
 		{ask: "page=2", body: `[1]`, open: "silent"},
 	})
 	refused(t, map[string]Rules{
-		"page: style number needs it":       {Style: "number"},
-		"tokens: style number has none":     {Style: "number", Page: "page", Tokens: []string{"after"}},
-		"total: style header has no use":    {Style: "header", Total: "total"},
-		"answer: want {more} at more":       {Style: "number", Page: "page", Next: "more", Template: `{"rows":{rows},"more":1}`},
-		"answer: want {total} at count":     {Style: "number", Page: "page", Total: "count", Template: `{"rows":{rows},"count":0}`},
-		"answer: want {total} at all.count": {Style: "number", Page: "page", Total: "all.count", Template: `{"rows":{rows},"count":{total}}`},
+		"page is missing":                       {Style: "number"},
+		"tokens: style number has no tokens":    {Style: "number", Page: "page", Tokens: []string{"after"}},
+		"total has no effect with style header": {Style: "header", Total: "total"},
+		"answer: write {more} at more":          {Style: "number", Page: "page", Next: "more", Template: `{"rows":{rows},"more":1}`},
+		"answer: write {total} at count":        {Style: "number", Page: "page", Total: "count", Template: `{"rows":{rows},"count":0}`},
+		"answer: write {total} at all.count":    {Style: "number", Page: "page", Total: "all.count", Template: `{"rows":{rows},"count":{total}}`},
 	})
 }

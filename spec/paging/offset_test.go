@@ -9,7 +9,7 @@ func TestOffset(t *testing.T) {
 		{ask: "start=6", body: `{"rows":[1]}`, open: "short"},
 		{ask: "start=6", body: `{"rows":[]}`},
 		{ask: "start=1&size=9", body: `{"rows":[1,2,3,4]}`, want: "start=5"},
-		{ask: "start=x", body: `{"rows":[1]}`, why: `start "x" is no number`},
+		{ask: "start=x", body: `{"rows":[1]}`, why: `start: "x" is not a page number`},
 	})
 	// Upstream gives fewer rows than it is asked for, without a word: the total tells.
 	follow(t, Rules{Style: "offset", Page: "start", Size: "size", Total: "total"}, []answered{
@@ -40,7 +40,7 @@ func TestOffset(t *testing.T) {
 		{ask: "start=10", body: `{"rows":[1],"next":20}`, want: "start=11"},
 	})
 	refused(t, map[string]Rules{
-		"page: style offset needs it": {Style: "offset"},
-		"more: style offset has":      {Style: "offset", Page: "start", More: "more"},
+		"page is missing":    {Style: "offset"},
+		"more has no effect": {Style: "offset", Page: "start", More: "more"},
 	})
 }

@@ -123,7 +123,8 @@ func (r *Rules) Check() error {
 			names = append(names, s.name)
 		}
 		last := len(names) - 1
-		return fmt.Errorf("style %q: want %s or %s%s", r.Style, strings.Join(names[:last], ", "), names[last], suggest.Hint(r.Style, names))
+		return fmt.Errorf("style %q is not known; write %s or %s%s", r.Style, strings.Join(names[:last], ", "), names[last],
+			suggest.Hint(r.Style, names))
 	}
 	if err := style.check(r); err != nil {
 		return err
@@ -132,7 +133,7 @@ func (r *Rules) Check() error {
 		{"more", r.More, "token"}, {"back", r.Back, "cursor"}, {"total", r.Total, "number offset"},
 	} {
 		if key.value != "" && !slices.Contains(strings.Fields(key.of), r.Style) {
-			return fmt.Errorf("%s: style %s has no use for it", key.name, r.Style)
+			return fmt.Errorf("%s has no effect with style %s; remove it", key.name, r.Style)
 		}
 	}
 	return r.checkAnswer(style)

@@ -73,7 +73,7 @@ func findError(body []byte, object jsonspan.Value, under string) (what string) {
 // partialReason returns why rows are left out if an answer has an error beside its rows, or "".
 func partialReason(a *Answer) string {
 	if what := FindError(a.Body, a.Doc); what != "" {
-		return fmt.Sprintf("the answer says an error beside its rows (%s)", what)
+		return fmt.Sprintf("the answer reports an error beside its rows (%s)", what)
 	}
 	return ""
 }

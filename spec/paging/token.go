@@ -18,9 +18,9 @@ type token struct{}
 func (token) check(r *Rules) error {
 	switch {
 	case r.Next == "":
-		return fmt.Errorf("next: style token needs it")
+		return fmt.Errorf("next is missing; style token needs the place of the token")
 	case r.Cursor == "":
-		return fmt.Errorf("cursor: style token needs it")
+		return fmt.Errorf("cursor is missing; style token needs the parameter that takes the token")
 	}
 	r.addTokens(r.Cursor)
 	return nil
@@ -28,7 +28,7 @@ func (token) check(r *Rules) error {
 
 func (token) checkTemplate(r *Rules, followed, last any) error {
 	if followed != "/token" || last != nil {
-		return fmt.Errorf("answer: want {next_token} at %s", r.Next)
+		return fmt.Errorf("answer: write {next_token} at %s", r.Next)
 	}
 	return r.checkWord(r.More, "more", false)
 }
@@ -50,10 +50,10 @@ func (token) findNext(r *Rules, a *Answer) (Step, error) {
 	case !told && !there:
 		return openUnseen(r.Next), nil
 	case !isToken(value):
-		return Step{}, errors.New("there is more, but no token to go on with")
+		return Step{}, errors.New("the answer says that more pages exist, but it has no token for the next page")
 	}
 	if v, _ := jsonspan.Find(a.Body, a.Doc, r.Next); v.Kind == jsonspan.Object || v.Kind == jsonspan.Array {
-		return Step{}, fmt.Errorf("there is more, but %s holds no text to go on with", r.Next)
+		return Step{}, fmt.Errorf("the answer says that more pages exist, but the token at %s is not a text", r.Next)
 	}
 	return Step{Param: understudy.Param{Name: r.Cursor, Value: value}}, nil
 }

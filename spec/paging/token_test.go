@@ -17,8 +17,8 @@ func TestToken(t *testing.T) {
 		{body: `{"rows":[1],"meta":{}}`, open: "unseen"},
 		{body: `{"rows":[1],"meta":{"next":{ }}}`},
 		{body: `{"rows":[1],"meta":{"next":[]}}`},
-		{body: `{"rows":[1],"meta":{"next":{"after":"x"}}}`, why: "meta.next holds no text"},
-		{body: `{"rows":[1],"meta":{"next":["x"]}}`, why: "meta.next holds no text"},
+		{body: `{"rows":[1],"meta":{"next":{"after":"x"}}}`, why: "the token at meta.next is not a text"},
+		{body: `{"rows":[1],"meta":{"next":["x"]}}`, why: "the token at meta.next is not a text"},
 		{body: `{"rows":[1],"meta":{"next":"0"}}`},
 		{body: `{"rows":[]}`},
 		{body: `{"rows":[1]}`, open: "unseen"},
@@ -30,7 +30,7 @@ func TestToken(t *testing.T) {
 		{body: `{"rows":[1],"next":"x","more":"no"}`},
 		{body: `{"rows":[1],"next":"x","more":"False"}`},
 		{body: `{"rows":[1],"next":"x","more":"yes"}`, want: "cursor=x"},
-		{body: `{"rows":[1],"next":null,"more":true}`, why: "no token to go on with"},
+		{body: `{"rows":[1],"next":null,"more":true}`, why: "it has no token for the next page"},
 	})
 	follow(t, Rules{Style: "token", Next: "header:X-Next", Cursor: "cursor"}, []answered{
 		{body: `[1]`, header: "X-Next: abc", want: "cursor=abc"},
@@ -50,11 +50,11 @@ func TestToken(t *testing.T) {
 		{ask: "cursor=x", body: `{"rows":[1,2],"meta":{"cursor":null}}`},
 	})
 	refused(t, map[string]Rules{
-		"next: style token needs it":             {Style: "token", Cursor: "cursor"},
-		"cursor: style token needs it":           {Style: "token", Next: "next"},
-		"answer: want {next_token} at next":      {Style: "token", Next: "next", Cursor: "c", Template: `{"rows":{rows},"next":{next}}`},
-		"answer: want {next_token} at meta.next": {Style: "token", Next: "meta.next", Cursor: "c", Template: `{"rows":{rows}}`},
-		"answer: want {more} at more": {Style: "token", Next: "next", More: "more", Cursor: "c",
+		"next is missing":                         {Style: "token", Cursor: "cursor"},
+		"cursor is missing":                       {Style: "token", Next: "next"},
+		"answer: write {next_token} at next":      {Style: "token", Next: "next", Cursor: "c", Template: `{"rows":{rows},"next":{next}}`},
+		"answer: write {next_token} at meta.next": {Style: "token", Next: "meta.next", Cursor: "c", Template: `{"rows":{rows}}`},
+		"answer: write {more} at more": {Style: "token", Next: "next", More: "more", Cursor: "c",
 			Template: `{"rows":{rows},"next":{next_token},"more":false}`},
 	})
 	whole := Rules{Style: "token", Next: "next", More: "more", Cursor: "c", Token: "t-{id}",

@@ -61,13 +61,13 @@ func New(o Options) (*Issuer, error) {
 	u, err := url.Parse(o.URL)
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.Fragment != "":
-		return nil, fmt.Errorf("url: want http(s)://host/path, without user")
+		return nil, fmt.Errorf("url is not a plain URL; write https://HOST/PATH, without user")
 	case o.Client == "":
-		return nil, errors.New("client: want the id of the client or the app")
+		return nil, errors.New("client is missing; write the id of the client or the app")
 	case o.Kind == RefreshToken && o.KV == nil:
 		return nil, errors.New("there is no store for refresh tokens")
 	case o.Kind != ClientCredentials && o.Kind != RefreshToken && o.Kind != AppInstallation:
-		return nil, fmt.Errorf("kind %q: want one of %s", o.Kind, strings.Join(Kinds, ", "))
+		return nil, fmt.Errorf("kind %q is not known; write one of %s", o.Kind, strings.Join(Kinds, ", "))
 	}
 	understudy.SetDefaults(nil, &o.Now)
 	if o.Transport == nil {

@@ -46,7 +46,7 @@ func ReadHeaders(texts []string) (map[string]string, error) {
 		name, value, ok := strings.Cut(text, ":")
 		send[name] = strings.TrimSpace(value)
 		if !ok || value == "" {
-			return nil, fmt.Errorf("--header %q: want NAME: VALUE", text)
+			return nil, fmt.Errorf("--header %q: write NAME: VALUE", text)
 		}
 	}
 	h := spec.Headers{}
@@ -187,7 +187,7 @@ func (c Caller) readDocument(ctx context.Context, address string, first *infer.A
 func (c Caller) refusalHint(a *infer.Answer) string {
 	switch {
 	case a.Status == http.StatusUnauthorized && c.Secret.IsEmpty():
-		return ": it wants a credential; give --secret, and --user or --auth where it is no bearer token"
+		return ": it needs a credential; add --secret, and --user or --auth if it is not a bearer token"
 	case a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden:
 		return ": it refuses the credential, which was sent as " + c.style()
 	case a.Status == http.StatusBadRequest || a.Status == http.StatusNotAcceptable:
@@ -264,7 +264,7 @@ func parseLimit(a *infer.Answer) (wait time.Duration, limited bool) {
 func (c Caller) askOnce(ctx context.Context, address string) (*infer.Answer, error) {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" {
-		return nil, fmt.Errorf("%q is no URL", understudy.Clip(address))
+		return nil, fmt.Errorf("%q is not a URL", understudy.Clip(address))
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

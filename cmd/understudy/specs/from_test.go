@@ -173,24 +173,24 @@ func TestFromSaysWhatIsWrong(t *testing.T) {
 		{write(t, "words.txt", "some words"), "no OpenAPI document"},
 		{write(t, "half.json", `{"openapi": `), "not JSON at byte 11"},
 		{write(t, "tab.yaml", "a: [\n"), "neither JSON nor YAML"},
-		{write(t, "old.json", `{"swaggerVersion": "1.2", "apis": []}`), "want openapi: 3.x or swagger: 2.0"},
+		{write(t, "old.json", `{"swaggerVersion": "1.2", "apis": []}`), "it needs openapi: 3.x or swagger: 2.0"},
 		{write(t, "none.yaml", "openapi: 3.0.0\npaths: {}\n"), "the document has no GET with an answer in JSON"},
 		{write(t, "writes.yaml", "openapi: 3.0.0\npaths: {/a: {post: {responses: {}}}}\n"), "the document has no GET with an answer in JSON"},
 		{write(t, "one.yaml", `{"openapi": "3.0.0", "paths": {"/a": {"get": {"responses": {"200": {"content": {"application/json":
-			{"schema": {"type": "object", "properties": {"id": {"type": "string"}}}}}}}}}}}`), "no GET answers with a list"},
+			{"schema": {"type": "object", "properties": {"id": {"type": "string"}}}}}}}}}}}`), "no GET returns a list"},
 		{write(t, "many.json", manyLists()), "a spec of its 4000 lists is longer than 1024 KiB: name those that you need with --path"},
 		{srv.URL + "/elsewhere", "it redirects to " + other.URL + ": ask there"},
 		{srv.URL + "/round", "redirects"},
 		{srv.URL + "/people", "it is a page for people, in HTML: give the address of the document itself"},
 		{srv.URL + "/endless", "larger than 48 MiB"},
 		{srv.URL + "/empty", "the list is empty"},
-		{srv.URL + "/one", "no GET answers with a list: want an array of objects"},
+		{srv.URL + "/one", "no GET returns a list, that is, an array of objects"},
 		{srv.URL + "/broken", "not JSON at byte"},
 		{srv.URL + "/busy", "status 429: it takes no more requests for 2h46m39s"},
 		{srv.URL + "/closed", "status 401: it refuses the credential, which was sent as bearer"},
 		{srv.URL + "/versioned", "status 400: if it demands a header field, give --header"},
 		{"http://127.0.0.1:1/spec.json", "connection refused"},
-		{"http://", "is no URL"},
+		{"http://", "is not a URL"},
 	} {
 		drawn, _, err := draw(t, Caller{Secret: understudy.NewSecret("hunter2")}, one.what)
 		checktest.MustTrue(t, err != nil, "%s: err is nil", one.what)
@@ -208,7 +208,7 @@ func TestFromSaysWhatIsWrong(t *testing.T) {
 		!strings.Contains(err.Error(), "--path is for a document") {
 		t.Error(err)
 	}
-	if _, _, err := draw(t, Caller{}, srv.URL+"/closed"); err == nil || !strings.Contains(err.Error(), "it wants a credential; give --") {
+	if _, _, err := draw(t, Caller{}, srv.URL+"/closed"); err == nil || !strings.Contains(err.Error(), "it needs a credential; add --") {
 		t.Error(err)
 	}
 }

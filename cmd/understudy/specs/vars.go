@@ -68,7 +68,7 @@ func ReadVars(texts []string) (map[string]string, error) {
 	for _, text := range texts {
 		name, value, ok := strings.Cut(text, "=")
 		if !ok || name == "" || value == "" {
-			return nil, fmt.Errorf("--var %q: want NAME=VALUE", text)
+			return nil, fmt.Errorf("--var %q: write NAME=VALUE", text)
 		}
 		vars[name] = value
 	}

@@ -132,7 +132,7 @@ func (b *Book) AddNote(ctx context.Context, source, kind, id string, n understud
 		return fmt.Errorf("%w: the note has %d bytes, and %d at most are kept; shorten it", understudy.ErrInvalid, len(n.Text),
 			understudy.MaxNote)
 	case !utf8.ValidString(n.Text) || strings.ContainsRune(n.Text, 0):
-		return fmt.Errorf("%w: the note is no text in UTF-8", understudy.ErrInvalid)
+		return fmt.Errorf("%w: the note is not a text in UTF-8", understudy.ErrInvalid)
 	}
 	r := place{source, kind, id}
 	return b.change(ctx, r, "write a note", func(c db.Conn, record int64, a *understudy.Annotation) error {

@@ -85,7 +85,7 @@ func serve(q *page.Exchange) error {
 	}
 	question, err := forecast.ParseQuestion(s, query)
 	if err != nil {
-		return page.NewBadRequest("There is no forecast", page.Sentence(err), nil)
+		return page.NewBadRequest("This forecast cannot be computed", page.Sentence(err), nil)
 	}
 	if err := page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionRecord, What: "forecast", Kind: kind}); err != nil {
 		return err
