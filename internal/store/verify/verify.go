@@ -122,8 +122,8 @@ func (v *verifying) checkFile() error {
 // countVisited counts the rows that visitRows visits in a store without damage. A block counts as one row, and
 // each of its versions as another. Each record has one position.
 var countVisited = &db.Statement{Head: `SELECT (SELECT coalesce(sum(count + 1), 0) FROM block)
-	+ (SELECT count(*) + 2 * coalesce(sum(state & 12 = 0), 0) FROM held)
-	+ (SELECT count(*) FROM past WHERE tag IS NOT NULL OR version IS NOT 0) + (SELECT count(*) FROM clock WHERE old = 0)
+	+ (SELECT count(*) + 2 * count(*) FILTER (WHERE state & 12 = 0) FROM held)
+	+ (SELECT count(*) FROM past WHERE tag IS NOT NULL OR version IS DISTINCT FROM 0) + (SELECT count(*) FROM clock WHERE old = 0)
 	+ 2 * (SELECT count(*) FROM names) + (SELECT count(*) FROM page) + (SELECT count(*) FROM change)`}
 
 // countRows counts the rows to check, if the caller wants to know about each row.
