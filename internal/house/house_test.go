@@ -84,7 +84,7 @@ func standard(imp string) bool {
 
 // testSupport packages exist for tests alone.
 var testSupport = []string{"internal/checktest", "internal/randomapitest", "internal/sample",
-	"internal/store/storetest", "internal/viewer/viewertest", "mirror/compose/composetest", "spec/spectest"}
+	"internal/store/pgtest", "internal/store/storetest", "internal/viewer/viewertest", "mirror/compose/composetest", "spec/spectest"}
 
 // onlyStandard are the folders that use the standard library alone, beside kit;
 // systemCalls those of kit that may use golang.org/x/sys too.
@@ -118,11 +118,15 @@ func TestSlowAPIIsForCmdAndTests(t *testing.T) {
 
 func TestOnlyTheStoreSpeaksSQL(t *testing.T) {
 	drivers := []string{
-		"database/sql", "database/sql/driver", "modernc.org/sqlite", "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3",
+		"database/sql", "database/sql/driver", "modernc.org/sqlite", "github.com/pressly/goose/v3",
 	}
 	for _, f := range goFiles(t) {
 		for _, imp := range f.imports {
-			if slices.Contains(drivers, imp) && !strings.HasPrefix(f.dir, "internal/store") {
+			pgx := strings.HasPrefix(imp, "github.com/jackc/")
+			if pgx && !f.test && f.dir != "internal/store/postgres" && !slices.Contains(testSupport, f.dir) {
+				t.Errorf("%s imports %s: only internal/store/postgres speaks PostgreSQL", f.path, imp)
+			}
+			if (pgx || slices.Contains(drivers, imp)) && !strings.HasPrefix(f.dir, "internal/store") {
 				t.Errorf("%s imports %s: only internal/store speaks SQL", f.path, imp)
 			}
 			if strings.Contains(imp, "crypto/ssh") && !strings.HasPrefix(f.dir, "internal/deploy") {

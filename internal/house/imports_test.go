@@ -134,6 +134,7 @@ var imports = map[string]string{
 	"internal/store/sqlite":     ". internal/store/db internal/store/migrations kit/retry",
 	"internal/store/postgres":   ". internal/store/db internal/store/migrations",
 	"internal/store/migrations": "",
+	"internal/store/pgtest":     "",
 	"internal/store/storetest": ". internal/query internal/sample internal/store internal/store/erase internal/store/verify " +
 		"kit/tokenizer request spec spec/paging spec/spectest",
 	"internal/store/terms": ". internal/query internal/store/inverted internal/store/postings internal/store/db kit/jsonspan spec",

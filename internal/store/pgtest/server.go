@@ -1,0 +1,260 @@
+package pgtest
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// startTimeout is how long a server may take to start. It takes about a second.
+	startTimeout = time.Minute
+
+	// owner is the role that owns the databases of tests. It is no superuser, as in most installations.
+	owner = "understudy"
+
+	superuser = "postgres"
+)
+
+//go:embed watchdog.sh
+var watchdog string
+
+// defaults are the settings of a server. Nothing is kept after a power cut, since the server ends with the test binary.
+var defaults = []string{
+	"listen_addresses=", "port=5432", "max_connections=200", "shared_buffers=32MB",
+	"fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0", "max_wal_size=256MB",
+	"checkpoint_timeout=1h", "log_checkpoints=off", "autovacuum=off", "jit=off",
+	"dynamic_shared_memory_type=mmap", // in the server's folder, so that the folder is all there is to remove
+	"log_line_prefix=%m [%p] %d: ", "log_lock_waits=on",
+}
+
+// server is a running PostgreSQL server. It stops when its pipe is closed, at the latest by the end of the process.
+type server struct {
+	folder   string // has the socket, the log and the data
+	pipe     *os.File
+	watchdog *exec.Cmd
+}
+
+// shared returns the server that the pools of this test binary share. It runs until the process ends.
+var shared = sync.OnceValues(func() (*server, error) {
+	s, err := startServer()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	return s, s.administer(ctx, `CREATE ROLE `+owner+` LOGIN`)
+})
+
+// Server starts a PostgreSQL server for one test, with settings such as "autovacuum=on" that replace the usual ones. It returns the
+// data source name of the superuser. When the test ends the server is stopped and its files are removed.
+func Server(t testing.TB, settings ...string) (dsn string) {
+	t.Helper()
+	s, err := startServer(settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Errorf("pgtest: stop the server: %v", err)
+		}
+	})
+	return s.dsn(superuser, "postgres")
+}
+
+// startServer starts a server and waits until it accepts connections.
+func startServer(settings ...string) (*server, error) {
+	programs, err := findPrograms("/usr/lib/postgresql/*/bin", os.Getenv("PATH"))
+	if err != nil {
+		return nil, err
+	}
+	account, err := serverAccount()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{folder: newFolder()}
+	args := []string{"-c", watchdog, "pgtest", s.folder, programs}
+	for _, setting := range slices.Concat(defaults, []string{"cluster_name=" + filepath.Base(s.folder)}, settings) {
+		args = append(args, "-c", setting)
+	}
+	s.watchdog = exec.Command("/bin/sh", args...)
+	s.watchdog.Dir = "/"
+	s.watchdog.Env = []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC"} // no PGPORT, no PGDATA
+	// In a session of its own it gets no signal when a terminal or CI ends the process group of the tests.
+	s.watchdog.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: account}
+	if err := s.start(); err != nil {
+		return nil, fmt.Errorf("pgtest: start PostgreSQL in %s: %w", s.folder, err)
+	}
+	return s, nil
+}
+
+func (s *server) start() error {
+	stdin, pipe, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	answer, stdout, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, stdin.Close(), pipe.Close())
+	}
+	defer answer.Close()
+	s.pipe, s.watchdog.Stdin, s.watchdog.Stdout, s.watchdog.Stderr = pipe, stdin, stdout, stdout
+	err = s.watchdog.Start()
+	if err := errors.Join(err, stdin.Close(), stdout.Close()); err != nil {
+		return errors.Join(err, pipe.Close())
+	}
+	if err := readReady(answer); err != nil {
+		return errors.Join(err, pipe.Close(), ignoreExit(s.watchdog.Wait()))
+	}
+	return nil
+}
+
+// readReady waits for the line "ready". The error has the other lines.
+func readReady(answer *os.File) error {
+	if err := answer.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
+		return err
+	}
+	var lines []string
+	for r := bufio.NewReader(answer); ; {
+		line, err := r.ReadString('\n')
+		if line == "ready\n" {
+			return nil
+		}
+		lines = append(lines, line)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, strings.Join(lines, ""))
+		}
+	}
+}
+
+// stop stops the server, and returns when its folder is removed.
+func (s *server) stop() error {
+	return errors.Join(s.pipe.Close(), ignoreExit(s.watchdog.Wait()))
+}
+
+// ignoreExit returns err unless it says that the watchdog's exit code was not 0.
+func ignoreExit(err error) error {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil
+	}
+	return err
+}
+
+// dsn returns the data source name of a database. It names the port, since PGPORT would replace a missing one.
+func (s *server) dsn(role, database string) string {
+	query := url.Values{"host": {s.folder}, "port": {"5432"}}
+	u := url.URL{Scheme: "postgres", User: url.User(role), Path: "/" + database, RawQuery: query.Encode()}
+	return u.String()
+}
+
+// administer executes a statement as the superuser.
+func (s *server) administer(ctx context.Context, statement string) error {
+	conn, err := pgx.Connect(ctx, s.dsn(superuser, "postgres"))
+	if err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	if _, err = conn.Exec(ctx, statement); err != nil {
+		err = fmt.Errorf("pgtest: %s: %w", statement, err)
+	}
+	return errors.Join(err, conn.Close(ctx))
+}
+
+// logSize returns the size of the server's log.
+func (s *server) logSize() int64 {
+	info, err := os.Stat(filepath.Join(s.folder, "log"))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// readLog returns the last lines that the log has of a database after from, at most max of them.
+func (s *server) readLog(database string, from int64, max int) []string {
+	data, err := os.ReadFile(filepath.Join(s.folder, "log"))
+	if err != nil || from > int64(len(data)) {
+		return nil
+	}
+	var lines []string
+	matches := false
+	for line := range strings.Lines(string(data[from:])) {
+		if !strings.HasPrefix(line, "\t") { // other lines begin an entry
+			matches = strings.Contains(line, "] "+database+": ")
+		}
+		if matches {
+			lines = append(lines, strings.TrimSuffix(line, "\n"))
+		}
+	}
+	return lines[len(lines)-min(len(lines), max):]
+}
+
+// findPrograms returns the folder of the newest server among the folders that match pattern, or one of path's folders.
+func findPrograms(pattern, path string) (string, error) {
+	folders, err := filepath.Glob(pattern)
+	if err != nil {
+		return "", err
+	}
+	version := func(folder string) int {
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(folder)))
+		return n
+	}
+	slices.SortFunc(folders, func(a, b string) int { return version(b) - version(a) })
+	for _, folder := range append(folders, filepath.SplitList(path)...) {
+		_, noServer := exec.LookPath(filepath.Join(folder, "postgres"))
+		_, noInit := exec.LookPath(filepath.Join(folder, "initdb"))
+		if noServer == nil && noInit == nil {
+			return folder, nil
+		}
+	}
+	return "", errors.New("pgtest: PostgreSQL is not installed; make setup installs it, and on Debian: apt-get install postgresql")
+}
+
+// serverAccount returns the account that the server runs as: nil for that of the tests, and another one if that is root, since
+// PostgreSQL refuses to run as root.
+func serverAccount() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("pgtest: account %s: %w", name, err)
+		}
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	}
+	return nil, errors.New("pgtest: PostgreSQL does not run as root, and there is no account postgres or nobody")
+}
+
+// newFolder returns the path of a folder that does not exist. Its path is short, since that of a socket has at most 107 bytes. It is in
+// memory if there is enough: files are created ten times as fast there as on a disk, and a database has hundreds.
+func newFolder() string {
+	const memory, minFree = "/dev/shm", 4 << 30
+	parent := "/tmp"
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(memory, &fs); err == nil && uint64(fs.Bavail)*uint64(fs.Bsize) >= minFree {
+		parent = memory
+	}
+	return filepath.Join(parent, fmt.Sprintf("pgtest-%d-%s", os.Getpid(), strings.ToLower(rand.Text()[:6])))
+}
