@@ -36,6 +36,19 @@ type KV interface {
 	SetValue(ctx context.Context, name string, value []byte) error
 }
 
+// SharedKV is a KV of whose values several processes keep copies in memory. The store implements it.
+type SharedKV interface {
+	KV
+	// Watch calls put with every value whose name begins with prefix, and later with every changed value, whichever
+	// process changed it. A nil value was deleted. put must not use the store, also not while it waits for a lock.
+	Watch(ctx context.Context, prefix string, put func(name string, value []byte) error) error
+	// Change replaces a value by the result of change, which receives the present value, or nil if there is none. A nil
+	// result deletes the value. No other process can change the value meanwhile. change must not use the store.
+	Change(ctx context.Context, name string, change func(old []byte) (value []byte, err error)) error
+	// ChangeQuietly does what Change does, but other processes may receive the value late.
+	ChangeQuietly(ctx context.Context, name string, change func(old []byte) (value []byte, err error)) error
+}
+
 // ReadValue returns the value of a name, or nil if there is none.
 func ReadValue(ctx context.Context, kv KV, name string) ([]byte, error) {
 	value, err := kv.Value(ctx, name)

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"net/http"
 	"time"
 
@@ -24,16 +25,17 @@ const (
 )
 
 // loadBrowsers reads the key that encrypts the cookies of known browsers. It creates the key if it is missing.
-func (s *Sessions) loadBrowsers(ctx context.Context, kv understudy.KV) error {
-	kept, err := kv.ReadValues(ctx, browserKey)
-	if err != nil {
+func (s *Sessions) loadBrowsers(ctx context.Context, kv understudy.SharedKV) error {
+	key := make([]byte, token.KeySize)
+	_, _ = rand.Read(key) // rand.Read never fails
+	err := kv.Change(ctx, browserKey, func(old []byte) ([]byte, error) {
+		if len(old) == token.KeySize {
+			key = old
+		}
+		return key, nil
+	})
+	if err != nil && !errors.Is(err, understudy.ErrNotStored) { // if the key can't be stored, it is valid until the process ends
 		return err
-	}
-	key := kept[browserKey]
-	if len(key) != token.KeySize {
-		key = make([]byte, token.KeySize)
-		_, _ = rand.Read(key)                 // rand.Read never fails
-		_ = kv.SetValue(ctx, browserKey, key) // if the key can't be stored, it is valid until the process ends
 	}
 	s.browsers, err = token.New(key, "browser")
 	return err

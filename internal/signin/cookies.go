@@ -19,7 +19,8 @@ import (
 
 // Limits and names of cookies and their keys.
 const (
-	kvKeys        = "cookies/keys"
+	keyPrefix     = "cookies/" // the beginning of kvKeys
+	kvKeys        = keyPrefix + "keys"
 	keyLifetime   = 24 * time.Hour // how long a key encrypts cookies; it can decrypt them for twice as long
 	maxCookie     = 2 << 10        // the maximum size of a value, in bytes
 	cookiePadding = 256            // the padding of values, which are extended to a multiple of this number of bytes
@@ -27,11 +28,11 @@ const (
 
 // Cookies encrypts values into cookies. Its keys are stored, and Run replaces them. It is safe for concurrent use.
 type Cookies struct {
-	kv   understudy.KV
+	kv   understudy.SharedKV
 	now  func() time.Time
 	ring *token.Ring
 
-	mu   sync.Mutex
+	mu   sync.Mutex // never held while kv is used
 	keys []datedKey // the keys that encrypt cookies, the newest first
 }
 
@@ -55,39 +56,78 @@ func newKey(now time.Time) datedKey {
 }
 
 // Load reads the keys from a store. Call it before any other method.
-func (c *Cookies) Load(ctx context.Context, kv understudy.KV) error {
-	kept, err := kv.ReadValues(ctx, kvKeys)
-	if err != nil {
-		return err
-	}
+func (c *Cookies) Load(ctx context.Context, kv understudy.SharedKV) error {
 	c.kv, c.keys[0].Made = kv, time.Time{} // the zero time makes rotate replace the key of NewCookies
-	if value, ok := kept[kvKeys]; ok {
-		if err := json.Unmarshal(value, &c.keys); err != nil {
-			return fmt.Errorf("signin: the value of %s has no valid keys", kvKeys)
-		}
+	if err := kv.Watch(ctx, keyPrefix, c.put); err != nil {
+		return err
 	}
 	_ = c.rotate(ctx) // if the key can't be stored, Run tries again
 	return nil
 }
 
-// rotate creates a new key if the newest key is old, and removes keys that are too old to decrypt a cookie.
-func (c *Cookies) rotate(ctx context.Context) error {
+// put replaces the keys in memory by the stored keys, which another process may have changed.
+func (c *Cookies) put(name string, value []byte) error {
+	if name != kvKeys || value == nil {
+		return nil
+	}
+	keys, err := decodeKeys(value)
+	if err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := c.now()
-	keys := slices.DeleteFunc(slices.Clone(c.keys), func(k datedKey) bool { return now.Sub(k.Made) >= 2*keyLifetime })
-	if len(keys) == 0 || now.Sub(keys[0].Made) >= keyLifetime {
-		keys = append([]datedKey{newKey(now)}, keys...)
-		if err := understudy.WriteJSON(ctx, c.kv, kvKeys, keys); err != nil {
-			return err
-		}
+	return c.replace(keys)
+}
+
+// decodeKeys returns the keys in a stored value, which may be nil.
+func decodeKeys(value []byte) (keys []datedKey, err error) {
+	if value != nil && json.Unmarshal(value, &keys) != nil {
+		return nil, fmt.Errorf("signin: the value of %s has no valid keys", kvKeys)
 	}
-	c.keys = keys
+	return keys, nil
+}
+
+// replace makes keys the keys of the cookies. The caller must hold c.mu.
+func (c *Cookies) replace(keys []datedKey) error {
+	if len(keys) == 0 {
+		return nil // the former keys are used until rotate
+	}
 	raw := make([][]byte, len(keys))
 	for i, k := range keys {
 		raw[i] = k.Key
 	}
+	c.keys = keys
 	return c.ring.Replace(raw...)
+}
+
+// rotate creates a new key if the newest stored key is old, and removes keys that are too old to decrypt a cookie.
+func (c *Cookies) rotate(ctx context.Context) error {
+	c.mu.Lock()
+	keys := c.dropOld(c.keys)
+	if len(keys) > 0 && !c.isOld(keys[0]) {
+		defer c.mu.Unlock()
+		return c.replace(keys)
+	}
+	c.mu.Unlock()
+	return c.kv.Change(ctx, kvKeys, func(old []byte) ([]byte, error) { // the store calls put
+		keys, err := decodeKeys(old)
+		if err != nil {
+			return nil, err
+		}
+		if keys = c.dropOld(keys); len(keys) == 0 || c.isOld(keys[0]) {
+			keys = append([]datedKey{newKey(c.now())}, keys...)
+		}
+		return json.Marshal(keys)
+	})
+}
+
+// isOld reports whether a key no longer encrypts cookies.
+func (c *Cookies) isOld(k datedKey) bool { return c.now().Sub(k.Made) >= keyLifetime }
+
+// dropOld returns the keys without those that are too old to decrypt a cookie.
+func (c *Cookies) dropOld(keys []datedKey) []datedKey {
+	now := c.now()
+	return slices.DeleteFunc(slices.Clone(keys), func(k datedKey) bool { return now.Sub(k.Made) >= 2*keyLifetime })
 }
 
 // Set stores a value in the browser under a name, for the time lasts. A value that is too large is not stored.

@@ -16,7 +16,7 @@ import (
 )
 
 // cookiesAt are cookies at a clock over some kv.
-func cookiesAt(t *testing.T, kv understudy.KV, now func() time.Time) *Cookies {
+func cookiesAt(t *testing.T, kv understudy.SharedKV, now func() time.Time) *Cookies {
 	t.Helper()
 	c, err := NewCookies(now)
 	if err != nil {
@@ -49,7 +49,7 @@ func sealed(t *testing.T, c *Cookies, name, value string) string {
 
 func TestCookies(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	kv := &memory{of: map[string][]byte{}}
+	kv := newRefusing(t)
 	c := cookiesAt(t, kv, func() time.Time { return now })
 	for _, value := range []string{"", "saved", "\x00\x80\x00", strings.Repeat("x", maxCookie)} {
 		text := sealed(t, c, "said", value)
@@ -88,7 +88,7 @@ func TestCookies(t *testing.T) {
 
 // Of many altered cookies none opens.
 func TestAlteredCookies(t *testing.T) {
-	c := cookiesAt(t, &memory{of: map[string][]byte{}}, time.Now)
+	c := cookiesAt(t, newRefusing(t), time.Now)
 	text := sealed(t, c, "said", "saved as anna")
 	chance, n := rand.New(rand.NewPCG(sample.Seed(t), 1)), sample.Count(20_000, 1_000_000)
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -116,7 +116,7 @@ func TestAlteredCookies(t *testing.T) {
 // A key is replaced every day. What it sealed opens for another day, and not after.
 func TestKeysTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kv := &memory{of: map[string][]byte{}}
+		kv := newRefusing(t)
 		c := cookiesAt(t, kv, time.Now)
 		go func() { _ = c.Run(t.Context()) }()
 		w := httptest.NewRecorder()
@@ -141,9 +141,7 @@ func TestKeysTurn(t *testing.T) {
 		if _, ok := c.openValue("said", text); ok {
 			t.Error("a cookie opens whose key is gone")
 		}
-		kv.mu.Lock()
-		kv.err = understudy.ErrNotStored // then the keys stay as they are
-		kv.mu.Unlock()
+		kv.refuses.Store(true) // then the keys stay as they are
 		before := len(keys())
 		time.Sleep(2 * keyLifetime)
 		synctest.Wait()

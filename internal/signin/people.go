@@ -219,10 +219,11 @@ func (p *People) CurrentSessionID(r *http.Request) string {
 
 // EndGone ends the sessions of people who may no longer sign in.
 func (p *People) EndGone(ctx context.Context) error {
-	return p.Sessions.endWhere(ctx, func(s *Session) bool {
+	_, err := p.Sessions.endWhere(ctx, func(s *Session) bool {
 		_, ok := p.role(s)
 		return !ok
 	})
+	return err
 }
 
 // end ends the session of a request.

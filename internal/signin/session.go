@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,7 +28,9 @@ const (
 	maxPersonSessions = 20                 // the maximum number of sessions of one person; a further session ends the oldest
 	maxSessions       = 5000               // the maximum number of sessions of all people
 	saveInterval      = time.Minute        // how often the time of the last request is stored
-	maxAgent          = 200                // the maximum length of a browser's user agent, in bytes
+	// how long an idle session is refused before it is removed, because another process may have seen a request of it
+	idleMargin = 5 * saveInterval
+	maxAgent   = 200 // the maximum length of a browser's user agent, in bytes
 )
 
 // kvStart is the beginning of the names under which sessions are stored in the KV store.
@@ -59,50 +62,91 @@ type session struct {
 // sessions.
 type digest = [sha256.Size]byte
 
-// Sessions contains all open sessions. They are read once and stored with every change, so that they survive a
-// restart. Sessions is safe for concurrent use.
+// Sessions contains all open sessions, also those that another process on the same database began. They are stored with
+// every change, so that they survive a restart. Sessions is safe for concurrent use.
 type Sessions struct {
-	kv       understudy.KV
+	kv       understudy.SharedKV
 	now      func() time.Time
 	browsers *token.Sealer // encrypts the cookies of known browsers; nil if no browser is known
 
-	writing sync.Mutex // held while a value is stored; locked before mu
-
-	mu  sync.Mutex
-	all map[digest]*session
+	mu    sync.Mutex // never held while kv is used
+	all   map[digest]*session
+	ended map[digest]bool // the sessions that have ended here and are perhaps still stored
 }
 
 // NewSessions returns an empty set of sessions.
 func NewSessions(now func() time.Time) *Sessions {
-	return &Sessions{now: now, all: map[digest]*session{}}
+	return &Sessions{now: now, all: map[digest]*session{}, ended: map[digest]bool{}}
 }
 
 // Load reads the sessions from a store. Call it before any other method. Run removes the sessions that have ended.
-func (s *Sessions) Load(ctx context.Context, kv understudy.KV) error {
-	kept, err := kv.ReadValues(ctx, kvStart)
-	if err != nil {
-		return err
-	}
+func (s *Sessions) Load(ctx context.Context, kv understudy.SharedKV) error {
 	s.kv = kv
 	if err := s.loadBrowsers(ctx, kv); err != nil {
 		return err
 	}
-	for name, value := range kept {
-		one := &session{over: make(chan struct{})}
-		sum, err := hex.DecodeString(name[len(kvStart):])
-		if err != nil || len(sum) != sha256.Size || json.Unmarshal(value, &one.Session) != nil {
-			return fmt.Errorf("signin: the value of %s is not a session", understudy.Clip(name))
-		}
-		one.name(digest(sum))
-		s.all[digest(sum)] = one
+	return kv.Watch(ctx, kvStart, s.put)
+}
+
+// put replaces a session in memory by its stored value. It ends the session if the value is nil or cannot be read.
+func (s *Sessions) put(name string, value []byte) error {
+	sum, err := hex.DecodeString(strings.TrimPrefix(name, kvStart))
+	var stored Session
+	if value != nil && err == nil {
+		err = json.Unmarshal(value, &stored)
 	}
-	return nil
+	if err == nil && len(sum) != sha256.Size {
+		err = errors.New("wrong length")
+	}
+	if err != nil {
+		err = fmt.Errorf("signin: the value of %s is not a session", understudy.Clip(name))
+	}
+	if len(sum) != sha256.Size {
+		return err
+	}
+	d := digest(sum)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.all[d]
+	switch {
+	case value == nil || err != nil:
+		if one != nil {
+			s.remove(d)
+		}
+		delete(s.ended, d)
+	case s.ended[d]: // Run deletes the value
+	case one == nil:
+		one = &session{Session: stored, over: make(chan struct{})}
+		one.name(d)
+		s.all[d] = one
+	default:
+		one.merge(stored)
+	}
+	return err
+}
+
+// merge takes over the stored value of a session, but not an earlier time of the last request.
+func (s *session) merge(stored Session) {
+	stored.ID = s.Session.ID
+	if s.dirty = s.Session.Seen.After(stored.Seen); s.dirty {
+		stored.Seen = s.Session.Seen
+	}
+	s.Session = stored
+}
+
+// remove ends a session in memory. The caller must hold s.mu.
+func (s *Sessions) remove(d digest) {
+	close(s.all[d].over)
+	delete(s.all, d)
 }
 
 // name sets the session's id and the name of its stored value, both derived from the digest of its token.
 func (s *session) name(d digest) {
-	s.Session.ID, s.storeKey = hex.EncodeToString(d[:8]), kvStart+hex.EncodeToString(d[:])
+	s.Session.ID, s.storeKey = hex.EncodeToString(d[:8]), storeKey(d)
 }
+
+// storeKey returns the name of a session's stored value.
+func storeKey(d digest) string { return kvStart + hex.EncodeToString(d[:]) }
 
 // hasEnded reports whether a session has expired.
 func hasEnded(s *Session, now time.Time) bool {
@@ -114,18 +158,15 @@ func (s *Sessions) Begin(ctx context.Context, of Session) (token string, err err
 	var raw [32]byte
 	_, _ = rand.Read(raw[:]) // rand.Read never fails
 	d, now := sha256.Sum256(raw[:]), s.now()
-	one := &session{Session: of, over: make(chan struct{})}
+	one := &session{Session: of}
 	one.name(d)
 	one.Session.Made, one.Session.Seen, one.Session.Agent = now, now, of.Agent[:min(len(of.Agent), maxAgent)]
 	if err := s.makeRoom(ctx, of.Name); err != nil {
 		return "", err
 	}
-	if err := s.save(ctx, one); err != nil {
+	if err := understudy.WriteJSON(ctx, s.kv, one.storeKey, one.Session); err != nil { // the store calls put
 		return "", err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all[d] = one
 	return base64.RawURLEncoding.EncodeToString(raw[:]), nil
 }
 
@@ -145,10 +186,6 @@ func (s *Sessions) makeRoom(ctx context.Context, name string) error {
 		}
 	}
 	return nil
-}
-
-func (s *Sessions) save(ctx context.Context, one *session) error {
-	return understudy.WriteJSON(ctx, s.kv, one.storeKey, one.Session)
 }
 
 // find returns the session of a token, and notes that the session was used.
@@ -208,47 +245,41 @@ func (s *Sessions) All() []Session {
 }
 
 // End ends a session of a person at once, with all its open streams. Errors: ErrNotFound if the person has no
-// session of that id; ErrNotStored if the session would be open again after a restart.
+// session of that id; ErrNotStored if the session is still open in another process and would be open again after a
+// restart. Run then tries again.
 func (s *Sessions) End(ctx context.Context, id, name string) error {
-	s.mu.Lock()
-	var one *session
-	for d, of := range s.all {
-		if of.Session.ID == id && of.Session.Name == name {
-			one = of
-			delete(s.all, d)
-			close(one.over)
-			break
-		}
+	err := fmt.Errorf("signin: %w: no session %s of %s", understudy.ErrNotFound, understudy.Clip(id), understudy.Clip(name))
+	if n, failed := s.endWhere(ctx, func(one *Session) bool { return one.ID == id && one.Name == name }); n > 0 {
+		err = failed
 	}
-	s.mu.Unlock()
-	if one == nil {
-		return fmt.Errorf("signin: %w: no session %s of %s", understudy.ErrNotFound, understudy.Clip(id), understudy.Clip(name))
-	}
-	return s.forget(ctx, one.storeKey)
+	return err
 }
 
-// forget removes the stored value of a session that has ended. note is the name of the value.
-func (s *Sessions) forget(ctx context.Context, note string) error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	return s.kv.SetValue(ctx, note, nil)
-}
-
-// endWhere ends all sessions for which the function ends returns true.
-func (s *Sessions) endWhere(ctx context.Context, ends func(*Session) bool) error {
+// endWhere ends all sessions for which the function ends returns true, and returns their number.
+func (s *Sessions) endWhere(ctx context.Context, ends func(*Session) bool) (n int, err error) {
+	var all []digest
 	s.mu.Lock()
-	var gone []string
 	for d, one := range s.all {
 		if ends(&one.Session) {
-			gone = append(gone, one.storeKey)
-			delete(s.all, d)
-			close(one.over)
+			all = append(all, d)
+			s.remove(d)
+			s.ended[d] = true
 		}
 	}
 	s.mu.Unlock()
+	return len(all), s.forget(ctx, all)
+}
+
+// forget deletes the stored values of sessions that have ended.
+func (s *Sessions) forget(ctx context.Context, ended []digest) error {
 	var errs []error
-	for _, note := range gone {
-		errs = append(errs, s.forget(ctx, note))
+	for _, d := range ended {
+		err := s.kv.SetValue(ctx, storeKey(d), nil)
+		if errs = append(errs, err); err == nil {
+			s.mu.Lock()
+			delete(s.ended, d)
+			s.mu.Unlock()
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -270,36 +301,54 @@ func (s *Sessions) Run(ctx context.Context) error {
 	}
 }
 
-// clean removes sessions that have ended, and stores when the other sessions were last used.
+// clean removes sessions that have ended, and stores when the other sessions were last used. First it reads when they
+// were last used in other processes.
 func (s *Sessions) clean(ctx context.Context) error {
+	kept, err := s.kv.ReadValues(ctx, kvStart)
+	if err != nil {
+		return err
+	}
 	now := s.now()
-	errs := []error{s.endWhere(ctx, func(one *Session) bool { return hasEnded(one, now) })}
+	var used, ended []digest
 	s.mu.Lock()
-	var used []digest
 	for d, one := range s.all {
+		var stored Session
+		if json.Unmarshal(kept[one.storeKey], &stored) == nil && stored.Seen.After(one.Session.Seen) {
+			one.merge(stored)
+		}
 		if one.dirty {
 			used = append(used, d)
 		}
 	}
+	for d := range s.ended {
+		ended = append(ended, d)
+	}
 	s.mu.Unlock()
+	errs := []error{s.forget(ctx, ended)}
+	_, err = s.endWhere(ctx, func(one *Session) bool {
+		return now.Sub(one.Seen) >= IdleEnd+idleMargin || now.Sub(one.Made) >= AbsoluteEnd
+	})
+	errs = append(errs, err)
 	for _, d := range used {
 		errs = append(errs, s.saveUse(ctx, d))
 	}
 	return errors.Join(errs...)
 }
 
-// saveUse stores when a session was last used, unless it has ended meanwhile.
+// saveUse stores when a session was last used, unless it has ended meanwhile. Other processes read it in their own clean.
 func (s *Sessions) saveUse(ctx context.Context, d digest) error {
-	s.writing.Lock()
-	defer s.writing.Unlock()
-	s.mu.Lock()
-	one := s.all[d]
-	if one == nil {
-		s.mu.Unlock()
-		return nil
-	}
-	one.dirty = false
-	copied := *one
-	s.mu.Unlock()
-	return s.save(ctx, &copied)
+	return s.kv.ChangeQuietly(ctx, storeKey(d), func(old []byte) ([]byte, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		one := s.all[d]
+		if old == nil || one == nil {
+			return old, nil
+		}
+		var stored Session
+		if err := json.Unmarshal(old, &stored); err != nil || !one.Session.Seen.After(stored.Seen) {
+			return old, err
+		}
+		stored.Seen = one.Session.Seen
+		return json.Marshal(stored)
+	})
 }

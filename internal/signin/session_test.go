@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,51 +37,36 @@ func begun(t *testing.T, s *Sessions, name string) (token string) {
 	return token
 }
 
-// memory keeps notes, or refuses them.
-type memory struct {
-	understudy.KV // Value is never asked for
-
-	mu  sync.Mutex
-	of  map[string][]byte
-	err error
+// refusing is a store that can refuse to keep changes.
+type refusing struct {
+	understudy.SharedKV
+	refuses atomic.Bool
 }
 
-func (m *memory) ReadValues(_ context.Context, prefix string) (map[string][]byte, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	some := map[string][]byte{}
-	for name, value := range m.of {
-		if strings.HasPrefix(name, prefix) {
-			some[name] = value
-		}
-	}
-	return some, m.err
+func newRefusing(t testing.TB) *refusing {
+	return &refusing{SharedKV: storetest.Open(t, store.Options{}).KV}
 }
 
-func (m *memory) SetValue(_ context.Context, name string, value []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	switch {
-	case m.err != nil:
-		return m.err
-	case value == nil:
-		delete(m.of, name)
-	default:
-		m.of[name] = value
+func (r *refusing) SetValue(ctx context.Context, name string, value []byte) error {
+	if r.refuses.Load() {
+		return understudy.ErrNotStored
 	}
-	return nil
+	return r.SharedKV.SetValue(ctx, name, value)
 }
 
-func (m *memory) len() int { // of sessions
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n := 0
-	for name := range m.of {
-		if strings.HasPrefix(name, kvStart) {
-			n++
-		}
+func (r *refusing) Change(ctx context.Context, name string, change func([]byte) ([]byte, error)) error {
+	if r.refuses.Load() {
+		return understudy.ErrNotStored
 	}
-	return n
+	return r.SharedKV.Change(ctx, name, change)
+}
+
+// count returns how many sessions are stored.
+func (r *refusing) count(t *testing.T) int {
+	t.Helper()
+	all, err := r.ReadValues(t.Context(), kvStart)
+	checktest.MustNoError(t, err, "read the sessions")
+	return len(all)
 }
 
 func isOver(s session) bool {
@@ -167,7 +152,7 @@ func TestSessionsOfOnePerson(t *testing.T) {
 // A session ends when it was not used for long, and in any case some time; the store forgets it.
 func TestEndsOfSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		notes := &memory{of: map[string][]byte{}}
+		notes := newRefusing(t)
 		s := NewSessions(time.Now)
 		if err := s.Load(t.Context(), notes); err != nil {
 			t.Fatal(err)
@@ -185,8 +170,8 @@ func TestEndsOfSessions(t *testing.T) {
 				t.Fatalf("%v after its last use a session is over: %v", spent+time.Hour, !want)
 			}
 		}
-		if notes.len() != 1 {
-			t.Errorf("%d notes", notes.len())
+		if n := notes.count(t); n != 1 {
+			t.Errorf("%d notes", n)
 		}
 		time.Sleep(time.Hour)
 		if _, ok := s.find(used); ok {
@@ -194,39 +179,48 @@ func TestEndsOfSessions(t *testing.T) {
 		}
 		time.Sleep(2 * saveInterval)
 		synctest.Wait()
-		if notes.len() != 0 {
-			t.Errorf("%d notes of sessions that ended", notes.len())
+		if n := notes.count(t); n != 0 {
+			t.Errorf("%d notes of sessions that ended", n)
 		}
 	})
 }
 
 // Sessions that cannot be saved do not begin. One whose end cannot be saved is over here.
 func TestASessionThatCannotBeSaved(t *testing.T) {
-	notes := &memory{of: map[string][]byte{}}
+	notes := newRefusing(t)
 	s := NewSessions(time.Now)
 	if err := s.Load(t.Context(), notes); err != nil {
 		t.Fatal(err)
 	}
-	notes.err = understudy.ErrNotStored
+	notes.refuses.Store(true)
 	if _, err := s.Begin(t.Context(), Session{Name: "anna"}); !errors.Is(err, understudy.ErrNotStored) || len(s.all) != 0 {
 		t.Errorf("a session that cannot be saved: %v, %d are open", err, len(s.all))
 	}
-	notes.err = nil
+	notes.refuses.Store(false)
 	token := begun(t, s, "anna")
-	notes.err = understudy.ErrNotStored
+	notes.refuses.Store(true)
 	one, _ := s.find(token)
 	if err := s.End(t.Context(), one.Session.ID, "anna"); !errors.Is(err, understudy.ErrNotStored) || !isOver(one) {
 		t.Errorf("an end that cannot be saved: %v, over %v", err, isOver(one))
 	}
-	notes.err, notes.of = nil, map[string][]byte{"session/xyz": []byte("{}")}
-	if err := NewSessions(time.Now).Load(t.Context(), notes); err == nil {
-		t.Error("a note that is no session is read")
+	notes.refuses.Store(false)
+	checktest.MustEqual(t, notes.count(t), 1, "stored sessions after an end that could not be saved")
+	checktest.MustNoError(t, s.clean(t.Context()), "clean")
+	checktest.Equal(t, notes.count(t), 0, "stored sessions after the next round")
+	for name, value := range map[string]string{"session/xyz": "{}", "session/" + strings.Repeat("0", 64): "odd"} {
+		checktest.MustNoError(t, notes.SetValue(t.Context(), name, []byte(value)), "set")
+		if err := NewSessions(time.Now).Load(t.Context(), notes); err == nil {
+			t.Errorf("the note %s is read, which is no session", name)
+		}
+		checktest.MustNoError(t, notes.SetValue(t.Context(), name, nil), "delete")
 	}
 }
 
 func BenchmarkSession(b *testing.B) {
 	s := NewSessions(time.Now)
-	s.kv = &memory{of: map[string][]byte{}}
+	if err := s.Load(b.Context(), storetest.Open(b, store.Options{}).KV); err != nil {
+		b.Fatal(err)
+	}
 	users := &Users{byName: map[string]int{}}
 	var tokens []string
 	for range 100 {
