@@ -31,7 +31,7 @@ var (
 	// ErrUnavailable means that the upstream gave no usable answer and that the store has none either.
 	ErrUnavailable = errors.New("upstream unavailable")
 	// ErrUnreadable means that the upstream answered, but not in valid HTTP.
-	ErrUnreadable = errors.New("no valid HTTP")
+	ErrUnreadable = errors.New("the answer is not valid HTTP")
 	// ErrUnknownOutcome means that a write was sent and no answer was received.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 	// ErrOutdated marks a page whose fetch began before a write to its kind, or before a newer page of the same
@@ -39,7 +39,7 @@ var (
 	ErrOutdated = errors.New("outdated")
 	// ErrNoStoredAnswer means that nothing in the store answers the request, and that the upstream must not be
 	// asked.
-	ErrNoStoredAnswer = errors.New("not held")
+	ErrNoStoredAnswer = errors.New("no stored answer")
 	// ErrNotMirrored means that only stored records can answer the request, and that some may be missing. The
 	// text says what is missing.
 	ErrNotMirrored = errors.New("not mirrored yet")
@@ -51,7 +51,7 @@ var (
 	// ErrNotStored means that the answer is good but could not be saved. The text says why.
 	ErrNotStored = errors.New("not stored")
 	// ErrNotAudited means that the audit log cannot be written, and that the answer needs an entry there first.
-	ErrNotAudited = errors.New("not audited")
+	ErrNotAudited = errors.New("the audit log cannot be written")
 	// ErrLeaseLost means that the worker no longer has the lease of a job. Results of that run are discarded
 	// from then on.
 	ErrLeaseLost = errors.New("the lease is lost")

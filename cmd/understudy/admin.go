@@ -127,7 +127,7 @@ func (a *admin) read(resp *http.Response, into any) error {
 		return nil
 	}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswerBytes)).Decode(into); err != nil {
-		return fmt.Errorf("the server at %s did not answer with JSON: %w; see whether it is Understudy", a.url, err)
+		return fmt.Errorf("the server at %s did not answer with JSON: %w; check that it is Understudy", a.url, err)
 	}
 	return nil
 }
@@ -281,7 +281,7 @@ type serverFlags struct {
 func (c *serverFlags) findServer(ctx context.Context, p *process) (*admin, error) {
 	switch {
 	case c.URL != "" && (c.Running.Data != "" || c.Running.Config != ""):
-		return nil, usageError{errors.New("--url names a server; leave out --data and --config")}
+		return nil, usageError{errors.New("--url already names a server; remove --data and --config")}
 	case c.URL == "" && (c.User != "" || c.Secret != ""):
 		return nil, usageError{errors.New("--user and --secret need --url")}
 	case c.URL == "":

@@ -209,7 +209,7 @@ func (c *auditExportCmd) Run(ctx context.Context, p *process) error {
 		}
 	}
 	if c.Chain != "" && !found {
-		return usageError{fmt.Errorf("--chain %q: there is %s", understudy.Clip(c.Chain), strings.Join(ids, ", "))}
+		return usageError{fmt.Errorf("there is no chain %q; the chains are %s", understudy.Clip(c.Chain), strings.Join(ids, ", "))}
 	}
 	return w.Flush()
 }
@@ -226,8 +226,8 @@ type auditVerifyCmd struct {
 var errChanged = errors.New("the audit log was changed after it was written; the lines marked wrong say where")
 
 // errNothingWritten is the error that a folder has neither audit entries nor checkpoints.
-var errNothingWritten = errors.New("there is nothing to verify, neither an entry nor a checkpoint; " +
-	"see whether --data names the folder of a server that has written entries")
+var errNothingWritten = errors.New("there are no audit entries and no checkpoints to verify; " +
+	"check that --data names the folder of a server that writes an audit log")
 
 // Run verifies the audit log. It prints a line for each chain, and what is wrong with the chain below it.
 func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
@@ -269,7 +269,7 @@ func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
 		for _, one := range all {
 			fmt.Fprintf(w, "chain %s: entries %d to %d, ", one.Chain, one.First, one.Last)
 			if one.Signed > 0 {
-				fmt.Fprintf(w, "signed up to %d at %s\n", one.Signed, one.SignedAt.UTC().Format(time.RFC3339))
+				fmt.Fprintf(w, "signed up to entry %d at %s\n", one.Signed, one.SignedAt.UTC().Format(time.RFC3339))
 			} else {
 				fmt.Fprintln(w, "not signed")
 			}

@@ -345,7 +345,7 @@ func (c *caCmd) Run(p *process) error {
 	}
 	text, err := smallfile.Read(path, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is not there; a server with connect in its settings, or --connect HOST:PORT, makes it when it starts", path)
+		return fmt.Errorf("%s does not exist; a server creates it when it starts with connect in its settings, or with --connect HOST:PORT", path)
 	}
 	if err != nil {
 		return err

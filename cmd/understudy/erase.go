@@ -68,15 +68,15 @@ func (c *eraseCmd) erase(ctx context.Context, p *process, server *admin) error {
 		case c.Output.JSON && (len(got.Found) == 0 || !c.Yes):
 			return json.NewEncoder(w).Encode(got)
 		case len(got.Found) == 0:
-			_, err = fmt.Fprintln(w, "no record with it is stored")
+			_, err = fmt.Fprintln(w, "no stored record matches")
 			return err
 		case !c.Yes:
 			add := "--yes"
 			if got.Own {
-				fmt.Fprintln(w, "this is one of the account's own numbers: it would erase every record of it, whoever called")
+				fmt.Fprintln(w, "this is one of the account's own numbers: every record with it would be erased, whoever the other person is")
 				add = "--yes --own"
 			}
-			_, err = fmt.Fprintf(w, "would erase %s; nothing was changed, add %s to do it\n", describeKinds(got.Found), add)
+			_, err = fmt.Fprintf(w, "would erase %s; nothing was changed; add %s to erase\n", describeKinds(got.Found), add)
 			return err
 		}
 		progress := terminal.NewProgress(p.stderr, "erase", p.quiet)
@@ -200,7 +200,7 @@ func (c *purgeCmd) Run(ctx context.Context, p *process) error {
 
 func printPurged(w io.Writer, what string, done diagnostics.Purged) error {
 	if done == (diagnostics.Purged{}) {
-		_, err := fmt.Fprintf(w, "nothing is stored of %s\n", what)
+		_, err := fmt.Fprintf(w, "nothing is stored for %s\n", what)
 		return err
 	}
 	samples := ""

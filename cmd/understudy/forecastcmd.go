@@ -83,13 +83,13 @@ func (c *forecastCmd) Run(ctx context.Context, p *process) error {
 func (c *forecastCmd) check() error {
 	switch {
 	case c.Percent != nil && !(*c.Percent > 0 && *c.Percent < 1):
-		return errors.New("--percent: write a probability above 0 and below 1, as 0.95")
+		return errors.New("--percent: write a probability above 0 and below 1, such as 0.95")
 	case c.Price == nil && (c.Sigma != nil || c.Drift != 0):
 		return errors.New("--sigma and --drift need --price")
 	case c.Price == nil:
 		return nil
 	case c.Of != "" || c.Level != "":
-		return errors.New("--price stands alone; leave out the number and --level")
+		return errors.New("--price cannot be combined with a number or --level; remove them")
 	case c.Sigma == nil:
 		return errors.New("--price needs --sigma")
 	case !(*c.Price > 0) || !(*c.Sigma > 0) || math.IsInf(*c.Price+*c.Sigma, 0) || math.IsNaN(c.Drift) || math.IsInf(c.Drift, 0):
@@ -124,7 +124,7 @@ func (c *forecastCmd) printPrice(w io.Writer, percent float64) error {
 	return c.Output.print(w, result, func(w io.Writer) error {
 		var table terminal.Table
 		table.Add(fmt.Sprintf("%.3f", result.Price), fmt.Sprintf("is reached with probability %v", percent))
-		table.Add(fmt.Sprintf("%.2f", article), fmt.Sprintf("as the article's formula has it; its probability is %.2f %%",
+		table.Add(fmt.Sprintf("%.2f", article), fmt.Sprintf("by the article's formula; its probability is %.2f %%",
 			100*result.ArticleProbability))
 		return table.Print(w)
 	})

@@ -106,7 +106,7 @@ func printUsageError(stderr io.Writer, text string, command *kong.Node) int {
 	if command != nil && command.Path() != "" && command.Path() != "help" {
 		help += " " + command.Path()
 	}
-	fmt.Fprintf(stderr, "understudy: %s\nRun \"%s\" to see what it takes.\n", text, help)
+	fmt.Fprintf(stderr, "understudy: %s\nRun \"%s\" to see its arguments and flags.\n", text, help)
 	return exitUsage
 }
 
@@ -157,7 +157,7 @@ func explainParseError(err error) string {
 	case m == nil:
 		return strings.Replace(text, `expected "<`, `missing argument "<`, 1)
 	case renamedFlags[strings.TrimSpace(node.Path()+" "+m[2])] != "":
-		return fmt.Sprintf("there is no flag %s any more; write %s", m[2], renamedFlags[strings.TrimSpace(node.Path()+" "+m[2])])
+		return fmt.Sprintf("the flag %s was replaced; write %s", m[2], renamedFlags[strings.TrimSpace(node.Path()+" "+m[2])])
 	case m[1] == "unknown flag":
 		return fmt.Sprintf("unknown flag %s%s", m[2], suggest.Hint(m[2], flags))
 	case len(commands) > 0:

@@ -45,9 +45,9 @@ func (c *profileCmd) Run(ctx context.Context, p *process) error {
 	takes := c.What == profile.Allocs || c.What == profile.CPU
 	switch {
 	case !takes && (c.ID != "" || c.Since != "" || c.Held || c.Function != "" || c.Out != ""):
-		return usageError{errors.New("list and stop stand alone; leave the rest out")}
+		return usageError{errors.New("list and stop take no flags for a profile; remove them")}
 	case c.Held && c.What == profile.CPU:
-		return usageError{errors.New("--held is for allocs")}
+		return usageError{errors.New("--held works only with allocs; remove it")}
 	}
 	s, err := c.Remote.findServer(ctx, p)
 	if err != nil {
@@ -145,7 +145,7 @@ func (c *profileCmd) save(ctx context.Context, s *admin, id string) error {
 // printProfiles prints the running profile, and a table of the stored profiles.
 func printProfiles(out io.Writer, list diagnostics.ProfileList) error {
 	if t := list.Taking; t != nil {
-		fmt.Fprintf(out, "being taken: %s for %s, until %s\n", terminal.Printable(t.Kind), terminal.Printable(t.By),
+		fmt.Fprintf(out, "in progress: %s for %s, until %s\n", terminal.Printable(t.Kind), terminal.Printable(t.By),
 			t.Until.UTC().Format(time.RFC3339))
 	}
 	if len(list.Kept) == 0 {

@@ -104,19 +104,19 @@ func (c *searchCmd) check(query string) error {
 	shows := c.Limit != nil || c.Facets || c.JSON && !c.Saved
 	switch {
 	case acts > 1:
-		return errors.New("--export, --save, --saved and --forget go one at a time")
+		return errors.New("only one of --export, --save, --saved and --forget can be given")
 	case c.Export != "" && c.Export != "jsonl" && c.Export != "xml":
 		return fmt.Errorf("--export %q: write jsonl or xml", understudy.Clip(c.Export))
 	case c.Limit != nil && *c.Limit < 1:
 		return fmt.Errorf("--limit %d: write a number from 1", *c.Limit)
 	case c.Open != "" && (query != "" || asks):
-		return errors.New("--open has a query, kinds and an order already; leave yours out")
+		return errors.New("--open uses the query, the kinds and the order of a saved search; remove yours")
 	case (c.Saved || c.Forget != "") && (query != "" || c.Open != "" || asks || shows), c.Save != "" && (c.Open != "" || shows):
-		return errors.New("--saved and --forget stand alone, --save beside a query, --kind, --source, --sort and --shared; leave the rest out")
+		return errors.New("--saved and --forget take nothing else; --save takes a query, --kind, --source, --sort and --shared; remove the rest")
 	case c.Export != "" && shows:
-		return errors.New("--export gives every match, and nothing else; leave --limit, --facets and --json out")
+		return errors.New("--export prints every match and nothing else; remove --limit, --facets and --json")
 	case c.Shared && c.Save == "":
-		return errors.New("--shared goes with --save NAME")
+		return errors.New("--shared works only with --save NAME")
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (c *searchCmd) find(ctx context.Context, server *admin, values url.Values, 
 			}
 			var h searchHit
 			if err := json.Unmarshal(raw, &h); err != nil {
-				return fmt.Errorf("the server answered what cannot be read: %w", err)
+				return fmt.Errorf("the answer of the server cannot be read: %w", err)
 			}
 			row := h.row(a.Columns[h.Source+"/"+h.Kind])
 			if noColor, _ := p.env("NO_COLOR"); noColor != "" {
@@ -165,7 +165,8 @@ func (c *searchCmd) find(ctx context.Context, server *admin, values url.Values, 
 		left -= len(a.Hits)
 		if a.Next == "" || left <= 0 {
 			if a.Next != "" {
-				fmt.Fprintf(p.stderr, "understudy: there are more; --limit %d shows more, --export jsonl all\n", min(most, math.MaxInt/10)*10)
+				fmt.Fprintf(p.stderr, "understudy: there are more matches; --limit %d shows more, --export jsonl shows all\n", min(most,
+					math.MaxInt/10)*10)
 			}
 			return nil
 		}

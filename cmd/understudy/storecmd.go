@@ -133,8 +133,8 @@ type storeRebuildCmd struct {
 
 // Help returns what --help prints below the summary.
 func (c *storeRebuildCmd) Help() string {
-	return "Deletes the indexes of terms and words and builds them again. A running server goes on answering; searches wait until the " +
-		"indexes are complete. After an interruption the next start of a server goes on with it."
+	return "Deletes the indexes of terms and words and builds them again. A running server continues to answer; searches wait until the " +
+		"indexes are complete. After an interruption the next start of a server continues the work."
 }
 
 // Run asks the server to rebuild the indexes of the database, and shows the progress.
@@ -153,7 +153,7 @@ func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 		progress.End()
 		switch {
 		case ctx.Err() != nil:
-			return errors.New("interrupted; the running server, or the next one that starts, goes on with the indexes")
+			return errors.New("interrupted; the running server, or the next server that starts, continues to build the indexes")
 		case err != nil:
 			return err
 		}

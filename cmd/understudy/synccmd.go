@@ -77,7 +77,7 @@ func watchSync(ctx context.Context, p *process, out outputFlag, o crawl.Command,
 			progress.End()
 			return true, out.print(p.stdout, r, func(w io.Writer) error {
 				if o.End {
-					_, err := fmt.Fprintf(w, "%s is not kept complete any more; its stored records are kept\n", name)
+					_, err := fmt.Fprintf(w, "%s is no longer kept complete; its stored records stay\n", name)
 					return err
 				}
 				_, err := fmt.Fprintf(w, "%s is complete: %s\n", name, formatCount(int(r.Progress.Done), "record"))
@@ -86,15 +86,15 @@ func watchSync(ctx context.Context, p *process, out outputFlag, o crawl.Command,
 		case r.Failed:
 			return false, errors.New(r.Why)
 		case !r.Kept:
-			return false, errors.New("somebody ended the sync: the kind is not kept complete any more")
+			return false, errors.New("someone ended the sync; the kind is no longer kept complete")
 		case !r.Stuck.IsZero() && time.Since(r.Stuck) > syncPatience:
-			return false, fmt.Errorf("%s; the sync goes on when it can", r.Why)
+			return false, fmt.Errorf("%s; the sync continues as soon as possible", r.Why)
 		case r.Down == "":
 			down = time.Time{}
 		case down.IsZero():
 			down = time.Now()
 		case time.Since(down) > syncPatience:
-			return false, fmt.Errorf("the provider cannot be reached: %s; the sync goes on when it can", r.Down)
+			return false, fmt.Errorf("the provider cannot be reached: %s; the sync continues as soon as possible", r.Down)
 		}
 		if !r.Stuck.IsZero() && r.Why != told {
 			told = r.Why
@@ -104,7 +104,7 @@ func watchSync(ctx context.Context, p *process, out outputFlag, o crawl.Command,
 		return false, nil
 	})
 	if ctx.Err() != nil {
-		return errors.New("interrupted; the next sync goes on where this one stopped")
+		return errors.New("interrupted; the next sync continues where this one stopped")
 	}
 	return err
 }

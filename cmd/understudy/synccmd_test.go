@@ -30,7 +30,7 @@ func TestASyncEnds(t *testing.T) {
 			"it is too heavy"},
 		"dropped": {func(began time.Time) crawl.Report {
 			return crawl.Report{Kept: time.Since(began) < time.Minute, Why: "the first sync has not finished"}
-		}, 2 * time.Minute, "somebody ended the sync"},
+		}, 2 * time.Minute, "someone ended the sync"},
 		"down": {func(time.Time) crawl.Report {
 			return crawl.Report{Kept: true, Why: "not synced", Down: "the credential is refused"}
 		}, syncPatience + time.Second, "the provider cannot be reached: the credential is refused"},

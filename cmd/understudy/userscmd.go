@@ -39,7 +39,7 @@ func (c *usersFileFlag) read(p *process) (cfg *config.Settings, path string, err
 		return nil, "", err
 	}
 	if path = cfg.Viewer.UsersFile(filepath.Dir(c.Config)); path == "" {
-		return nil, "", fmt.Errorf("%s: nobody signs in with a password; write viewer: {sign_in: users} first", c.Config)
+		return nil, "", fmt.Errorf("%s: people do not sign in with a password; write viewer: {sign_in: users} first", c.Config)
 	}
 	return cfg, path, nil
 }
@@ -56,15 +56,15 @@ func (c *usersFileFlag) change(ctx context.Context, p *process, done string, cha
 	run, err := datadir.ReadRunning(cfg.Data)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		_, err = fmt.Fprintf(p.stdout, "%s in %s; no server runs\n", done, path)
+		_, err = fmt.Fprintf(p.stdout, "%s in %s; no server is running\n", done, path)
 		return err
 	case err == nil:
 		err = newLocalAdmin(run).ask(ctx, http.MethodPost, "/-/reload", nil, nil)
 	}
 	if err != nil {
-		return fmt.Errorf("%s in %s, but the running server does not know of it yet: %w", done, path, err)
+		return fmt.Errorf("%s in %s, but the running server has not read the file yet: %w", done, path, err)
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s in %s; the running server knows\n", done, path)
+	_, err = fmt.Fprintf(p.stdout, "%s in %s; the running server has read it\n", done, path)
 	return err
 }
 
@@ -106,7 +106,7 @@ func askTwice(w io.Writer, terminal int) (string, error) {
 		}
 	}
 	if string(said[0]) != string(said[1]) {
-		return "", errors.New("the two are not the same; nothing was changed")
+		return "", errors.New("the two passwords differ; nothing was changed")
 	}
 	return string(said[0]), nil
 }

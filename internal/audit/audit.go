@@ -117,7 +117,7 @@ func (l *Log) RecordAction(ctx context.Context, e understudy.AuditEntry) error {
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), doneTimeout)
 		defer cancel()
 		if err := l.append(limited, body); err != nil {
-			l.o.Logger.Error("audit: what was done is not listed", "action", e.Action, "what", e.What, "request",
+			l.o.Logger.Error("audit: an action could not be written to the audit log", "action", e.Action, "what", e.What, "request",
 				l.o.Key.hashIfPhone(e.Request), "err", err)
 		}
 		return nil
@@ -168,7 +168,7 @@ func (l *Log) getChain() (*chain, error) {
 	c, err := openChain(&l.o)
 	if err != nil {
 		if l.failed == nil || l.failed.Error() != err.Error() {
-			l.o.Logger.Error("the audit log cannot be written; what must be in it is answered with 503", "dir", l.o.Dir, "err", err)
+			l.o.Logger.Error("the audit log cannot be written; requests that need an entry are answered with 503", "dir", l.o.Dir, "err", err)
 		}
 		l.failed = err
 		return nil, err
@@ -187,7 +187,7 @@ func (l *Log) fail(c *chain, err error) {
 	if l.chain != c {
 		return
 	}
-	l.o.Logger.Error("the audit log cannot be written; what must be in it is answered with 503", "dir", l.o.Dir, "err", err)
+	l.o.Logger.Error("the audit log cannot be written; requests that need an entry are answered with 503", "dir", l.o.Dir, "err", err)
 	l.chain, l.failed, l.triedAt = nil, err, l.o.Now()
 	_ = c.close() // its error is ignored, because err is the cause
 }
@@ -222,7 +222,7 @@ func (l *Log) Run(ctx context.Context) error {
 		if now := l.o.Now(); l.o.Keep > 0 && now.Sub(cut) >= cutInterval {
 			cut = now
 			if err := l.cut(ctx, now.Add(-l.o.Keep)); err != nil && ctx.Err() == nil {
-				l.o.Logger.Error("audit: entries that are too old stay", "err", err)
+				l.o.Logger.Error("audit: old entries could not be removed; this is tried again", "err", err)
 			}
 		}
 		select {

@@ -36,7 +36,7 @@ type chain struct {
 }
 
 // errHeadMismatch means that the lines of a chain do not match its signed head.
-var errHeadMismatch = errors.New("it is not what was signed")
+var errHeadMismatch = errors.New("it differs from what was signed")
 
 // openChain continues the newest chain that no other process writes. If there is none, it begins a new chain. A
 // chain that does not match its signed head is left unchanged, so that verify can report it.
@@ -73,7 +73,7 @@ func openChain(o *Options) (*chain, error) {
 		if !errors.Is(err, wal.ErrDamaged) && !errors.Is(err, errHeadMismatch) {
 			return nil, err
 		}
-		o.Logger.Error("audit: a chain is left as it is, and another begun; understudy audit verify says what is wrong", "chain", id,
+		o.Logger.Error("audit: a chain is damaged, so a new chain was begun; run understudy audit verify to see the damage", "chain", id,
 			"err", err)
 		left = id
 		break // all chains after this one are older
@@ -94,7 +94,7 @@ func (o *Options) begin() (*chain, error) {
 	_, _ = rand.Read(random[:]) // rand.Read never fails
 	c, err := o.tryOpen(o.Now().UTC().Format(idLayout) + "-" + hex.EncodeToString(random[:]))
 	if err == nil && c == nil {
-		err = errors.New("audit: a new chain is held by another process")
+		err = errors.New("audit: another process has locked a new chain")
 	}
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (o *Options) tryOpen(id string) (*chain, error) {
 func (c *chain) resume(signed *Checkpoint) error {
 	last := c.wal.LastNumber()
 	if signed != nil && signed.Count > last {
-		return fmt.Errorf("audit: chain %s has %d lines, and %d were signed: %w", c.id, last, signed.Count, errHeadMismatch)
+		return fmt.Errorf("audit: chain %s has %d lines, but %d lines were signed: %w", c.id, last, signed.Count, errHeadMismatch)
 	}
 	from := max(last, 1)
 	if signed != nil {
@@ -200,7 +200,8 @@ func (c *chain) writeCheckpoint(ctx context.Context) error {
 	c.signed.Store(number)
 	c.signedAt.Store(&signed.At)
 	if err := writeHead(c.o.Heads, &signed); err != nil {
-		c.o.Logger.Error("audit: the newest checkpoint is in the log alone", "file", c.o.Heads, "err", err)
+		c.o.Logger.Error("audit: the newest checkpoint could not be written to the file of checkpoints; it is only in the log", "file",
+			c.o.Heads, "err", err)
 	}
 	return nil
 }
@@ -246,15 +247,15 @@ func readHeads(path string) (map[string]*Checkpoint, error) {
 	}
 	for id, head := range heads {
 		if head == nil || head.Chain != id || !head.isSigned() {
-			return nil, newHeadsError(path, "the checkpoint of chain "+understudy.Clip(id)+" is not what was signed")
+			return nil, newHeadsError(path, "the checkpoint of chain "+understudy.Clip(id)+" differs from what was signed")
 		}
 	}
 	return heads, nil
 }
 
 func newHeadsError(path, why string) error {
-	return fmt.Errorf("audit: %s is damaged: %s; put it back from a copy. Without it the server begins a new file, and "+
-		"whether the end of an earlier chain is missing cannot be told", path, why)
+	return fmt.Errorf("audit: %s is damaged: %s; restore it from a backup. If you remove it, the server creates a new file, and "+
+		"nobody can tell whether the end of an earlier chain is missing", path, why)
 }
 
 // writeHead replaces the newest checkpoint of a chain in the file of checkpoints.

@@ -44,7 +44,7 @@ const (
 )
 
 // errNotTaken means that the receiver has not confirmed a batch.
-var errNotTaken = errors.New("the receiver has not taken it")
+var errNotTaken = errors.New("the receiver has not accepted the entries")
 
 // SendStatus is the state of sending the log to a receiver.
 type SendStatus struct {
@@ -239,7 +239,7 @@ func (l *Log) forget(ids []string) {
 }
 
 func (l *Log) logLost(id string, lines uint64) {
-	l.o.Logger.Error("audit: entries were too old and went before they were sent; raise audit.keep", "chain", id, "entries", lines)
+	l.o.Logger.Error("audit: entries were removed because of their age before they were sent; raise audit.keep", "chain", id, "entries", lines)
 }
 
 // sendChain sends a chain in batches, up to its end.

@@ -252,7 +252,7 @@ func TestUnsentEntriesThatAreTooOld(t *testing.T) {
 	if err := json.Unmarshal(r.lines()[0], &first); err != nil || first.Number < 2 {
 		t.Fatal(first, err)
 	}
-	want := "entries were too old and went before they were sent"
+	want := "entries were removed because of their age before they were sent"
 	if strings.Count(said.String(), want) != 1 || !strings.Contains(said.String(), "entries="+strconv.FormatUint(first.Number-1, 10)) {
 		t.Errorf("the log says:\n%s", said.String())
 	}

@@ -110,11 +110,11 @@ func (f *streamReceiver) take(ctx context.Context, lines [][]byte) error {
 	if err == nil {
 		var n int64
 		if n, err = io.Copy(io.Discard, io.LimitReader(conn, maxResponse)); err == nil && n == maxResponse {
-			err = errors.New("it says too much for a syslog receiver")
+			err = errors.New("it sends more data than a syslog receiver may")
 		}
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("it has not ended the connection after all was sent: %w", ctx.Err())
+		return fmt.Errorf("it has not closed the connection after everything was sent: %w", ctx.Err())
 	}
 	return err
 }

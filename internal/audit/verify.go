@@ -81,7 +81,7 @@ func (v Verifier) Verify(dir, heads string) ([]Report, error) {
 	}
 	for id, r := range all.chains {
 		if heads != "" && r.report.Signed > 0 && known[id] == nil && !elsewhere[id] {
-			r.addFault("%s has no checkpoint of this chain, so that its end may be missing", heads)
+			r.addFault("%s has no checkpoint of this chain, so the end of the chain may be missing", heads)
 		}
 	}
 	return all.end(), nil
@@ -95,7 +95,7 @@ func (v Verifier) VerifyLines(from io.Reader) ([]Report, error) {
 		line := bytes.TrimSpace(lines.Bytes())
 		var e struct{ Chain string }
 		if err := json.Unmarshal(line, &e); err != nil || e.Chain == "" {
-			all.getChain("").addFault("line %d is no line of an audit log", n)
+			all.getChain("").addFault("line %d is not a line of an audit log", n)
 			continue
 		}
 		r := all.getChain(e.Chain)
@@ -160,15 +160,15 @@ func (r *chainCheck) checkLine(line []byte) {
 	case r.seen[e.Number] == sum:
 		return // the line is a repetition
 	case e.Chain != r.report.Chain:
-		r.addFault("entry %d is of another chain, %s", r.report.Last+1, e.Chain)
+		r.addFault("entry %d belongs to another chain, %s", r.report.Last+1, e.Chain)
 	case r.report.Last == 0:
 		if r.report.First = e.Number; e.Number == 1 && e.Prev != hex.EncodeToString(r.head[:]) {
-			r.addFault("entry 1 is not the first of a chain")
+			r.addFault("entry 1 refers to an entry before it, so the beginning of the chain was changed")
 		}
 	case e.Number != r.report.Last+1:
-		r.addFault("entry %d is followed by %d", r.report.Last, e.Number)
+		r.addFault("entry %d is followed by entry %d: entries are missing or out of order", r.report.Last, e.Number)
 	case e.Prev != hex.EncodeToString(r.head[:]):
-		r.addFault("entry %d was changed: entry %d holds another hash of it", r.report.Last, e.Number)
+		r.addFault("entry %d was changed: entry %d contains another hash for it", r.report.Last, e.Number)
 	}
 	r.head, r.report.Last = sum, e.Number
 	if r.seen != nil {
@@ -184,18 +184,18 @@ func (r *chainCheck) checkLine(line []byte) {
 		r.checkCheckpoint(e, *e.Checkpoint)
 	}
 	if r.unsigned == maxUnsigned {
-		r.addFault("entries %d to %d have no checkpoint", r.lastCheckpoint+1, r.report.Last)
+		r.addFault("entries %d to %d have no checkpoint, so no signature proves them", r.lastCheckpoint+1, r.report.Last)
 	}
 }
 
 func (r *chainCheck) checkCheckpoint(e Entry, c Checkpoint) {
 	switch {
 	case c.Chain != r.report.Chain || c.Count != e.Number-1 || c.Head != e.Prev:
-		r.addFault("entry %d: its checkpoint is of something else", e.Number)
+		r.addFault("the checkpoint in entry %d does not match the entries before it", e.Number)
 	case !c.isSigned():
-		r.addFault("entry %d: the signature is wrong", e.Number)
+		r.addFault("the checkpoint in entry %d has a wrong signature", e.Number)
 	case !slices.Contains(r.all.v.Keys, c.Key):
-		r.addFault("entry %d is signed by another key, %s; if it was in use, name it with --key", e.Number, c.Key)
+		r.addFault("entry %d is signed with another key, %s; if this server used that key before, name it with --key", e.Number, c.Key)
 	default:
 		r.lastCheckpoint, r.report.Signed, r.report.SignedAt, r.unsigned = e.Number, c.Count, c.At, 0
 	}
@@ -205,9 +205,9 @@ func (r *chainCheck) checkCheckpoint(e Entry, c Checkpoint) {
 func (r *chainCheck) compare(c Checkpoint) {
 	switch {
 	case !c.isSigned() || !slices.Contains(r.all.v.Keys, c.Key):
-		r.addFault("a checkpoint that was kept of entry %d has no signature of a known key", c.Count)
+		r.addFault("the stored checkpoint of entry %d is not signed with a known key", c.Count)
 	case c.Head != hex.EncodeToString(r.head[:]):
-		r.addFault("the chain was written anew: entry %d is not the one that was signed on %s", c.Count, c.At.Format(time.RFC3339))
+		r.addFault("the chain was rewritten: entry %d is not the entry that was signed on %s", c.Count, c.At.Format(time.RFC3339))
 	default:
 		if c.Count > r.report.Signed {
 			r.report.Signed, r.report.SignedAt, r.unsigned = c.Count, c.At, 0
@@ -221,7 +221,8 @@ func (a *verification) end() []Report {
 	for _, id := range slices.Sorted(maps.Keys(a.chains)) {
 		r := a.chains[id]
 		if r.report.First > 1 && a.cuts[id] < r.report.First {
-			r.addFault("the chain begins with entry %d, and nothing says that those before were too old", r.report.First)
+			r.addFault("the chain begins with entry %d, and the log does not say that earlier entries were removed because of their age",
+				r.report.First)
 		}
 		for _, count := range slices.Sorted(maps.Keys(r.known)) {
 			if c := r.known[count]; count > r.report.Last && (r.report.Last > 0 || a.cuts[id] <= count) {
@@ -250,7 +251,7 @@ func ReadCheckpoints(path string) (all []Checkpoint, err error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("audit: %s holds no checkpoint", path)
+		return nil, fmt.Errorf("audit: %s contains no checkpoint; name a file with lines of the log that were stored elsewhere", path)
 	}
 	return all, nil
 }

@@ -106,11 +106,11 @@ func TestVerify(t *testing.T) {
 			return lines
 		}},
 		{"an entry left out", "is followed by", func(_ *folder, lines [][]byte) [][]byte { return append(lines[:3], lines[4:]...) }},
-		{"a chain written anew, with its checkpoints", "its checkpoint is of something else", func(f *folder, lines [][]byte) [][]byte {
+		{"a chain written anew, with its checkpoints", "does not match the entries before it", func(f *folder, lines [][]byte) [][]byte {
 			lines[3] = bytes.Replace(lines[3], []byte("CA2"), []byte("CA9"), 1)
 			return linked(f.t, lines)
 		}},
-		{"a chain written anew, without checkpoints", "the chain was written anew", func(f *folder, lines [][]byte) [][]byte {
+		{"a chain written anew, without checkpoints", "the chain was rewritten", func(f *folder, lines [][]byte) [][]byte {
 			lines[3] = bytes.Replace(lines[3], []byte("CA2"), []byte("CA9"), 1)
 			var bare [][]byte
 			for _, line := range lines {
@@ -120,7 +120,7 @@ func TestVerify(t *testing.T) {
 			}
 			return linked(f.t, append(bare, bare[1:]...))
 		}},
-		{"a chain written anew, signed by a stranger", "is signed by another key", func(f *folder, lines [][]byte) [][]byte {
+		{"a chain written anew, signed by a stranger", "is signed with another key", func(f *folder, lines [][]byte) [][]byte {
 			lines = linked(f.t, lines[:2])
 			var e Entry
 			if err := json.Unmarshal(lines[1], &e); err != nil {
@@ -132,7 +132,7 @@ func TestVerify(t *testing.T) {
 			body, _ := encodeLine(Entry{At: e.At, Checkpoint: &forged})
 			return [][]byte{lines[0], placeLine(e.Chain, 2, head, body)}
 		}},
-		{"a checkpoint with a wrong signature", "the signature is wrong", func(_ *folder, lines [][]byte) [][]byte {
+		{"a checkpoint with a wrong signature", "has a wrong signature", func(_ *folder, lines [][]byte) [][]byte {
 			last := len(lines) - 1
 			at := bytes.Index(lines[last], []byte(`"sig":"`)) + len(`"sig":"`)
 			lines[last] = append(append(bytes.Clone(lines[last][:at]), "AAAA"...), lines[last][at+4:]...)
@@ -243,7 +243,7 @@ func TestEntryChangedBehindTheLastCheckpointIsToldAndNothingIsCut(t *testing.T) 
 	}
 	told := func() string { return strings.Join(f.verify()[0].Faults, "\n") }
 	const want = "entry 5 in "
-	if got := told(); !strings.Contains(got, want) || !strings.Contains(got, "1 from entry 6 on, cannot be joined") {
+	if got := told(); !strings.Contains(got, want) || !strings.Contains(got, "1 from entry 6 on) cannot be connected") {
 		t.Errorf("%q", got)
 	}
 	var log bytes.Buffer
@@ -258,7 +258,7 @@ func TestEntryChangedBehindTheLastCheckpointIsToldAndNothingIsCut(t *testing.T) 
 	if sent := bytes.Join(elsewhere.lines(), nil); !bytes.Contains(sent, []byte("CA2")) || !bytes.Contains(sent, []byte("CA5")) {
 		t.Errorf("sent were %s", sent)
 	}
-	if !strings.Contains(log.String(), "a chain is left as it is") || !strings.Contains(log.String(), want) {
+	if !strings.Contains(log.String(), "a chain is damaged") || !strings.Contains(log.String(), want) {
 		t.Errorf("the log says %q", log.String())
 	}
 	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, data) {

@@ -88,7 +88,7 @@ func ReadSecret(ctx context.Context, ref SecretRef, folder string) (understudy.S
 			"can carry; write it in one line", control)
 	case hidden >= 0:
 		return understudy.Secret{}, fmt.Errorf("the secret has an invisible character at byte %d, such as a second byte order mark; "+
-			"write it anew", hidden)
+			"write it again", hidden)
 	}
 	return understudy.NewSecret(string(text)), nil
 }

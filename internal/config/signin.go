@@ -36,7 +36,7 @@ func (c *Settings) checkSignIn() error {
 		return fmt.Errorf("sign_in: %q is not known; write %s%s", v.SignIn, strings.Join(ways, ", "), suggest.Hint(v.SignIn, ways))
 	case v.SignIn == signInNone && v.IsBehindProxy():
 		return fmt.Errorf("sign_in: none is for people on this machine, and viewer.public_url says that a proxy is in front; write header " +
-			"for a proxy that knows who asks, or users")
+			"for a proxy that identifies people, or users")
 	case v.hasSignIn() && v.Role != "":
 		return fmt.Errorf("role: has no effect while people sign in (viewer.sign_in: %s); remove one of the two", v.SignIn)
 	case v.SignIn != signInUsers && v.Users != findSetting("viewer.users").fallback:

@@ -71,7 +71,7 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 	degraded(s.Store.Trouble != "", "the store: "+s.Store.Trouble)
 	degraded(s.Jobs.Trouble != "" && s.Store.Trouble == "", "no job begins: "+s.Jobs.Trouble)
 	if s.Audit != nil {
-		degraded(s.Audit.Trouble != "", "the audit log cannot be written; what must be in it is answered with 503")
+		degraded(s.Audit.Trouble != "", "the audit log cannot be written; requests that need an entry are answered with 503")
 		degraded(s.Audit.Damaged != "",
 			"the audit log of an earlier run is damaged and left as it is; understudy audit verify says where")
 	}

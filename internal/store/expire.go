@@ -169,7 +169,7 @@ func (s *saving) readNewest(record int64) (id string, clock int64, err error) {
 		version = forgotten
 	}
 	if version == 0 {
-		return "", 0, db.NewDamageError("record %d is not held", record)
+		return "", 0, db.NewDamageError("record %d is not stored", record)
 	}
 	if s.blocks == nil {
 		s.blocks = s.db.opener.Open(s.c)

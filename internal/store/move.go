@@ -42,7 +42,7 @@ func (s *placing) removePlace(record, at int64) (sign int64, err error) {
 			return kind, err
 		}
 	}
-	return 0, db.NewDamageError("record %d does not stand at %d", record, at)
+	return 0, db.NewDamageError("record %d is not at position %d", record, at)
 }
 
 // addEdit adds an index edit for an observation whose row is r. It adds none if neither the version nor the

@@ -132,7 +132,7 @@ func (s *saving) run() error {
 			return err
 		}
 		if old.number != 0 && isLate(s.at, old.at) {
-			return fmt.Errorf("%w: a newer answer is held", understudy.ErrOutdated)
+			return fmt.Errorf("%w: a newer answer is stored", understudy.ErrOutdated)
 		}
 	}
 	if isRemoval(s.p) {

@@ -59,13 +59,13 @@ func ListFiles(dir string) ([]uint64, error) {
 		return nil, err
 	}
 	if !known {
-		return nil, fmt.Errorf("%w: %s has no header that is whole", ErrDamaged, dir)
+		return nil, fmt.Errorf("%w: no file in %s has a complete header", ErrDamaged, dir)
 	}
 	for len(files) > 0 && files[0] < h.first {
 		files = files[1:]
 	}
 	if len(files) == 0 || files[0] != h.first || files[len(files)-1] < h.last {
-		return nil, fmt.Errorf("%w: %s has not the files from %d to %d", ErrDamaged, dir, h.first, h.last)
+		return nil, fmt.Errorf("%w: some of the files from %d to %d in %s are missing", ErrDamaged, h.first, h.last, dir)
 	}
 	return files, nil
 }
@@ -204,7 +204,7 @@ func (e end) checkTrailing(f *os.File, size int64) error {
 	if whole == 0 {
 		return nil
 	}
-	const text = "%w: entry %d in %s cannot be read, and whole entries behind it, %d from entry %d on, cannot be joined to those before"
+	const text = "%w: entry %d in %s cannot be read, and whole entries after it (%d from entry %d on) cannot be connected to those before"
 	return fmt.Errorf(text, ErrDamaged, e.next, f.Name(), whole, later)
 }
 

@@ -77,7 +77,7 @@ func (l *Log) selectSegments(files []uint64) (kept []uint64, err error) {
 		}
 	}
 	if len(kept) == 0 || kept[0] != l.header.first || kept[len(kept)-1] != l.header.last {
-		return nil, fmt.Errorf("%w: %s has not the files from %d to %d", ErrDamaged, l.dir, l.header.first, l.header.last)
+		return nil, fmt.Errorf("%w: some of the files from %d to %d in %s are missing", ErrDamaged, l.header.first, l.header.last, l.dir)
 	}
 	for _, first := range newer {
 		before, err := scan(l.dir, kept[len(kept)-1], nil)

@@ -61,12 +61,12 @@ func compareRows(fetched, composed []understudy.Row) (d difference, gone []strin
 	for i, r := range composed {
 		if have[r.ID] = true; !shown[r.ID] {
 			gone = append(gone, r.ID)
-			d = addDifference(d, differsMembership, i, r.ID+" is held")
+			d = addDifference(d, differsMembership, i, r.ID+" is stored")
 		}
 	}
 	for i, r := range fetched {
 		if !have[r.ID] {
-			d = addDifference(d, differsMembership, i, r.ID+" is not held")
+			d = addDifference(d, differsMembership, i, r.ID+" is not stored")
 		}
 	}
 	for i := range min(len(fetched), len(composed)) {

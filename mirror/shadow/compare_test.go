@@ -28,8 +28,8 @@ func TestDifferences(t *testing.T) {
 		{list(`{"end":2,"calls":[{"id":"a","x":1},{"id":"b","x":2}],"start":0}`, "a", "b"), "end", "around the rows", 0},
 		{list(`{"end":1, "calls":[{"id":"a","x":1},{"id":"b","x":2}],"start":0}`, "a", "b"), differsForm, "around the rows", 0},
 		{list(`{"end":1,"calls":[{"id":"b","x":2},{"id":"a","x":1}],"start":0}`, "b", "a"), differsOrder, "row 0, a", 0},
-		{list(`{"end":1,"calls":[{"id":"a","x":1}],"start":0}`, "a"), differsMembership, "row 1, b is not held", 0},
-		{list(`{"end":1,"calls":[{"id":"a","x":1},{"id":"c","x":2}],"start":0}`, "a", "c"), differsMembership, "row 1, c is held", 1},
+		{list(`{"end":1,"calls":[{"id":"a","x":1}],"start":0}`, "a"), differsMembership, "row 1, b is not stored", 0},
+		{list(`{"end":1,"calls":[{"id":"a","x":1},{"id":"c","x":2}],"start":0}`, "a", "c"), differsMembership, "row 1, c is stored", 1},
 		{&understudy.Page{Status: 400, Body: []byte(`{}`)}, differsStatus, "200, not 400", 0},
 	} {
 		d, gone := compare(said, test.told, "calls")

@@ -84,11 +84,11 @@ func Draw(ctx context.Context, what, paths []string, as Caller, out, doubts io.W
 		return err
 	}
 	if len(draft.YAML) > upstream.MaxSpec {
-		return fmt.Errorf("a spec of its %d lists is longer than %d KiB: name those that you need with --path, which may be given again",
+		return fmt.Errorf("a spec file with its %d lists is longer than %d KiB; name the lists that you need with --path, which may be repeated",
 			len(draft.Lists), upstream.MaxSpec>>10)
 	}
 	if _, err := upstream.ReadSpec("the draft", draft.YAML); err != nil {
-		return fmt.Errorf("the document leads to a spec that does not compile: %s", understudy.PlainText(err))
+		return fmt.Errorf("the spec file made from this document is not valid: %s", understudy.PlainText(err))
 	}
 	if _, err := out.Write(draft.YAML); err != nil {
 		return err
@@ -117,7 +117,7 @@ func drawDocument(ctx context.Context, doc *openapi.Document, name string, paths
 		}
 	case <-ctx.Done():
 	}
-	return nil, fmt.Errorf("%s is not drawn: %w", understudy.Clip(name), ctx.Err())
+	return nil, fmt.Errorf("no spec file was made from %s: %w", understudy.Clip(name), ctx.Err())
 }
 
 // drawSpec reads the OpenAPI document or the lists, and drafts the spec. It treats the answer of a URL as a document
@@ -125,7 +125,7 @@ func drawDocument(ctx context.Context, doc *openapi.Document, name string, paths
 func drawSpec(ctx context.Context, what, paths []string, as Caller) (*infer.Draft, error) {
 	if !strings.HasPrefix(what[0], "http://") && !strings.HasPrefix(what[0], "https://") {
 		if len(what) > 1 {
-			return nil, errors.New("one document, or the URLs of an API's lists")
+			return nil, errors.New("name one document, or the URLs of an API's lists")
 		}
 		data, err := readFile(what[0])
 		if err != nil {
@@ -149,7 +149,7 @@ func drawSpec(ctx context.Context, what, paths []string, as Caller) (*infer.Draf
 	case first.Status != http.StatusOK:
 		return nil, fmt.Errorf("%s: status %d%s", understudy.Clip(what[0]), first.Status, as.refusalHint(first))
 	case isPage(first):
-		return nil, fmt.Errorf("%s: it is a page for people, in HTML: give the address of the document itself, or of a list of the API",
+		return nil, fmt.Errorf("%s: it is an HTML page; give the address of the document itself, or of a list of the API",
 			understudy.Clip(what[0]))
 	}
 	doc, err := as.readDocument(ctx, what[0], first)
@@ -160,7 +160,7 @@ func drawSpec(ctx context.Context, what, paths []string, as Caller) (*infer.Draf
 		return drawDocument(ctx, doc, what[0], paths)
 	}
 	if len(paths) > 0 {
-		return nil, errors.New("--path is for a document: of answers each URL is a list that is drawn")
+		return nil, errors.New("--path works only with a document; remove it, because each URL is a list")
 	}
 	return infer.DrawFromAnswers(ctx, what, infer.LiveAPI{Ask: as.ask, Auth: as.style(), User: as.User, Headers: as.Headers})
 }
@@ -191,7 +191,7 @@ func (c Caller) refusalHint(a *infer.Answer) string {
 	case a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden:
 		return ": it refuses the credential, which was sent as " + c.style()
 	case a.Status == http.StatusBadRequest || a.Status == http.StatusNotAcceptable:
-		return ": if it demands a header field, give --header 'NAME: VALUE'"
+		return ": if it requires a header field, add --header 'NAME: VALUE'"
 	}
 	return ""
 }
@@ -215,7 +215,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if isPage(&infer.Answer{Body: data}) {
-		return nil, fmt.Errorf("%s: it is a page for people, in HTML, and no OpenAPI document", path)
+		return nil, fmt.Errorf("%s: it is an HTML page, not an OpenAPI document", path)
 	}
 	return data, nil
 }
@@ -224,7 +224,7 @@ func readFile(path string) ([]byte, error) {
 func readDocumentBytes(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, openapi.MaxSize+1))
 	if err == nil && len(data) > openapi.MaxSize {
-		err = fmt.Errorf("larger than %d MiB, the most that is read of a document", openapi.MaxSize>>20)
+		err = fmt.Errorf("it is larger than %d MiB, the largest document that is read", openapi.MaxSize>>20)
 	}
 	return data, err
 }
@@ -241,7 +241,7 @@ func (c Caller) ask(ctx context.Context, address string) (*infer.Answer, error) 
 			return a, nil
 		}
 		if wait > maxWait || waits == maxWaits {
-			return nil, fmt.Errorf("%s: status %d: it takes no more requests for %s: try again then", understudy.Clip(address), a.Status, wait)
+			return nil, fmt.Errorf("%s: status %d: it refuses further requests for %s; try again then", understudy.Clip(address), a.Status, wait)
 		}
 		if err := retry.Wait(ctx, wait); err != nil {
 			return nil, err
@@ -286,7 +286,7 @@ func (c Caller) askOnce(ctx context.Context, address string) (*infer.Answer, err
 	}
 	client := http.Client{CheckRedirect: func(next *http.Request, via []*http.Request) error {
 		if next.URL.Host != at.Host || next.URL.Scheme != at.Scheme || len(via) > 5 {
-			return fmt.Errorf("it redirects to %s://%s: ask there", next.URL.Scheme, next.URL.Host)
+			return fmt.Errorf("it redirects to %s://%s; use that address", next.URL.Scheme, next.URL.Host)
 		}
 		return nil
 	}}

@@ -168,8 +168,8 @@ func TestFromSaysWhatIsWrong(t *testing.T) {
 	for _, one := range []struct{ what, want string }{
 		{"nowhere.yaml", "nowhere.yaml: no such file"},
 		{t.TempDir(), "name a regular file"},
-		{big, "big.json: larger than 48 MiB"},
-		{write(t, "page.html", "\n<HTML><body>"), "page.html: it is a page for people, in HTML"},
+		{big, "big.json: it is larger than 48 MiB"},
+		{write(t, "page.html", "\n<HTML><body>"), "page.html: it is an HTML page"},
 		{write(t, "words.txt", "some words"), "no OpenAPI document"},
 		{write(t, "half.json", `{"openapi": `), "not JSON at byte 11"},
 		{write(t, "tab.yaml", "a: [\n"), "neither JSON nor YAML"},
@@ -178,17 +178,17 @@ func TestFromSaysWhatIsWrong(t *testing.T) {
 		{write(t, "writes.yaml", "openapi: 3.0.0\npaths: {/a: {post: {responses: {}}}}\n"), "the document has no GET with an answer in JSON"},
 		{write(t, "one.yaml", `{"openapi": "3.0.0", "paths": {"/a": {"get": {"responses": {"200": {"content": {"application/json":
 			{"schema": {"type": "object", "properties": {"id": {"type": "string"}}}}}}}}}}}`), "no GET returns a list"},
-		{write(t, "many.json", manyLists()), "a spec of its 4000 lists is longer than 1024 KiB: name those that you need with --path"},
-		{srv.URL + "/elsewhere", "it redirects to " + other.URL + ": ask there"},
+		{write(t, "many.json", manyLists()), "a spec file with its 4000 lists is longer than 1024 KiB; name the lists that you need with --path"},
+		{srv.URL + "/elsewhere", "it redirects to " + other.URL + "; use that address"},
 		{srv.URL + "/round", "redirects"},
-		{srv.URL + "/people", "it is a page for people, in HTML: give the address of the document itself"},
+		{srv.URL + "/people", "it is an HTML page; give the address of the document itself"},
 		{srv.URL + "/endless", "larger than 48 MiB"},
 		{srv.URL + "/empty", "the list is empty"},
 		{srv.URL + "/one", "no GET returns a list, that is, an array of objects"},
 		{srv.URL + "/broken", "not JSON at byte"},
-		{srv.URL + "/busy", "status 429: it takes no more requests for 2h46m39s"},
+		{srv.URL + "/busy", "status 429: it refuses further requests for 2h46m39s"},
 		{srv.URL + "/closed", "status 401: it refuses the credential, which was sent as bearer"},
-		{srv.URL + "/versioned", "status 400: if it demands a header field, give --header"},
+		{srv.URL + "/versioned", "status 400: if it requires a header field, add --header"},
 		{"http://127.0.0.1:1/spec.json", "connection refused"},
 		{"http://", "is not a URL"},
 	} {
@@ -205,7 +205,7 @@ func TestFromSaysWhatIsWrong(t *testing.T) {
 		t.Error(err)
 	}
 	if err := Draw(t.Context(), []string{srv.URL + "/one"}, []string{"/one"}, Caller{}, io.Discard, io.Discard); err == nil ||
-		!strings.Contains(err.Error(), "--path is for a document") {
+		!strings.Contains(err.Error(), "--path works only with a document") {
 		t.Error(err)
 	}
 	if _, _, err := draw(t, Caller{}, srv.URL+"/closed"); err == nil || !strings.Contains(err.Error(), "it needs a credential; add --") {

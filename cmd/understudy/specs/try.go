@@ -78,11 +78,11 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 	}
 	switch {
 	case all.Wrong > 0:
-		return fmt.Errorf("%d of %d lists are not as the spec says", all.Wrong, all.Tried)
+		return fmt.Errorf("%d of %d lists differ from the spec", all.Wrong, all.Tried)
 	case all.Refused > 0 && all.Tried == 0:
-		return fmt.Errorf("the API refused each of %d lists: see the statuses above; look at --upstream, --user and --secret", all.Refused)
+		return fmt.Errorf("the API refused all %d lists; see the statuses above, and check --upstream, --user and --secret", all.Refused)
 	case all.Tried == 0:
-		return errors.New("no list could be tried: give the path variables with --var NAME=VALUE")
+		return errors.New("no list could be tried; add the path variables with --var NAME=VALUE")
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (s *summary) print(out io.Writer, asJSON bool) error {
 			fmt.Fprintf(out, "  %s: %s\n", s.Lists[i-1].Path, s.Lists[i-1].Remark)
 		}
 	}
-	_, err := fmt.Fprintf(out, "%d lists tried, %d not as the spec says, %d refused, %d left out\n", s.Tried, s.Wrong, s.Refused, s.Left)
+	_, err := fmt.Fprintf(out, "%d lists tried, %d differ from the spec, %d refused, %d left out\n", s.Tried, s.Wrong, s.Refused, s.Left)
 	return err
 }
 
@@ -211,12 +211,12 @@ func (t *trial) tryList(ctx context.Context, k *spec.Kind, l *spec.List) *result
 	r := &result{Kind: k.Name, Path: l.Path, Pages: "-", Rows: "-", Clock: "-", Record: "-"}
 	path, missing := t.fill(l.Template(), nil)
 	if missing != "" {
-		r.isLeftOut, r.Remark = true, fmt.Sprintf("{%s} is not known; give --var %s=VALUE", missing, missing)
+		r.isLeftOut, r.Remark = true, fmt.Sprintf("{%s} is not known; add --var %s=VALUE", missing, missing)
 		return r
 	}
 	query, missing := t.requiredQuery(l)
 	if missing != "" {
-		r.isLeftOut, r.Remark = true, fmt.Sprintf("it wants the parameter %s; give --var %s=VALUE", missing, missing)
+		r.isLeftOut, r.Remark = true, fmt.Sprintf("it needs the parameter %s; add --var %s=VALUE", missing, missing)
 		return r
 	}
 	t.pages = nil
@@ -224,7 +224,7 @@ func (t *trial) tryList(ctx context.Context, k *spec.Kind, l *spec.List) *result
 	var refused statusError
 	switch {
 	case errors.As(err, &refused) && (refused < 300 || refused >= 400 && refused < 500):
-		r.isRefused, r.Remark = true, "the API does not give it: "+understudy.PlainText(err)
+		r.isRefused, r.Remark = true, "the API refuses it: "+understudy.PlainText(err)
 		return r
 	case err != nil:
 		r.addFault("%s", err)
@@ -235,10 +235,10 @@ func (t *trial) tryList(ctx context.Context, k *spec.Kind, l *spec.List) *result
 		t.ids[describePath(l.Template().Segments())] = first.Rows[0].ID
 	}
 	if len(k.ID) == 0 {
-		r.Remark = "kept as whole pages"
+		r.Remark = "stored as whole pages"
 	}
 	if id := first.ConflictingID(); id != "" {
-		r.addFault("several rows have the id %s, and differ: check whether %s is the id", understudy.Clip(id), strings.Join(k.ID, " and "))
+		r.addFault("different rows have the id %s; check whether %s is the id", understudy.Clip(id), strings.Join(k.ID, " and "))
 	}
 	rows := first.Rows
 	if second := t.fetchSecond(ctx, r, k, l, path, query, first); second != nil {
@@ -271,7 +271,7 @@ func checkDefaults(r *result, l *spec.List, page *understudy.Page) {
 			}
 			value := jsonspan.Text(page.Body, v)
 			if but := f.ExcludedValue(); but == "" && !strings.EqualFold(value, f.Default) || but != "" && value == but {
-				r.addFault("without %s the list has a row whose %s is %s, against the default %s: take the default out",
+				r.addFault("without %s the list has a row whose %s is %s, which contradicts the default %s; remove the default",
 					f.Name, f.Field, understudy.Clip(value), f.Default)
 				break
 			}
@@ -315,8 +315,8 @@ func (t *trial) fetch(ctx context.Context, target *spec.Target) (*understudy.Pag
 		return nil, errors.New(understudy.Clip(understudy.PlainText(err)))
 	case page.Status != 200:
 		return nil, statusError(page.Status)
-	case strings.Contains(page.NotStored, "leads to no list"):
-		return nil, errors.New(page.NotStored + ": name its path among the lists of the kind, too")
+	case strings.Contains(page.NotStored, "does not lead to a list"):
+		return nil, errors.New(page.NotStored + "; add its path to the lists of the kind, too")
 	case page.NotStored != "":
 		return nil, errors.New(page.NotStored)
 	}
@@ -338,7 +338,7 @@ func checkClock(r *result, k *spec.Kind, rows []understudy.Row) string {
 	said := fmt.Sprintf("%d of %d", timed, len(rows))
 	switch {
 	case timed == 0:
-		r.addFault("%s is a time in no row", k.Clock)
+		r.addFault("no row has a time in %s", k.Clock)
 	case down:
 		said += ", newest first"
 	case up:

@@ -162,8 +162,8 @@ func TestTryFollowsEveryStyle(t *testing.T) {
 			{"two halves", shelf{rows: 4}, "books|" + halves + "|4 of 4, newest first|as its row|ok|/" + style, ""},
 			{"repeats", shelf{rows: 25, wrong: "repeats"}, "", repeats},
 			{"ends early", shelf{rows: 4, wrong: "ends"}, "", ends},
-			{"no times", shelf{rows: 25, wrong: "clock"}, "", "made is a time in no row"},
-			{"a record differs", shelf{rows: 25, wrong: "record"}, "", "differs from its row in title: give it a shape of its own"},
+			{"no times", shelf{rows: 25, wrong: "clock"}, "", "no row has a time in made"},
+			{"a record differs", shelf{rows: 25, wrong: "record"}, "", "differs from its row in title; give the instance its own shape"},
 			{"another record", shelf{rows: 25, wrong: "other"}, "", "shows another record than b000"},
 		} {
 			line, err := one.s.tried(t, style)
@@ -177,7 +177,7 @@ func TestTryFollowsEveryStyle(t *testing.T) {
 // A list of one page whose answer says that there is more is not as the spec says.
 func TestTryFailsWhereTheAnswerSaysThatThereIsMore(t *testing.T) {
 	line, err := (&shelf{rows: 25, wrong: "more"}).tried(t, "none")
-	if err == nil || !strings.Contains(err.Error(), "1 of 1 lists are not as the spec says") {
+	if err == nil || !strings.Contains(err.Error(), "1 of 1 lists differ from the spec") {
 		t.Errorf("error %v", err)
 	}
 	if !strings.Contains(line, "the answer says that there is more") {
@@ -187,7 +187,7 @@ func TestTryFailsWhereTheAnswerSaysThatThereIsMore(t *testing.T) {
 
 // One page by the spec that has as many rows as a page may have proves no end.
 func TestTryFailsWhereTheOnlyPageIsFull(t *testing.T) {
-	for rows, want := range map[int]string{25: "the page is full (10 rows)", 9: "one page as the spec says; it takes n"} {
+	for rows, want := range map[int]string{25: "the page is full (10 rows)", 9: "one page as the spec says; it accepts n"} {
 		line, err := (&shelf{rows: rows, wrong: "silent"}).tried(t, "capped")
 		if full := rows > 9; (err != nil) != full || !strings.Contains(line, want) {
 			t.Errorf("%d rows: %v: %s", rows, err, line)
@@ -198,7 +198,7 @@ func TestTryFailsWhereTheOnlyPageIsFull(t *testing.T) {
 // An id that several rows of a page have is none.
 func TestTryFailsWhereRowsShareAnID(t *testing.T) {
 	line, err := (&shelf{rows: 9, wrong: "shared"}).tried(t, "header")
-	if err == nil || !strings.Contains(line, "several rows have the id b000, and differ") {
+	if err == nil || !strings.Contains(line, "different rows have the id b000") {
 		t.Errorf("%v: %s", err, line)
 	}
 }
@@ -256,15 +256,15 @@ func TestTryCountsWhatIsRefused(t *testing.T) {
 	const all = `{path: /all}, {path: /closed}, {path: /later}, {path: /some, filters: [{name: of, required: true}]}`
 	out, err := try(all, map[string]string{"shelf": "s1"})
 	checktest.MustNoError(t, err, "out %s", out)
-	checktest.Contains(t, out, "1 lists tried, 0 not as the spec says, 2 refused, 1 left out", "out")
-	checktest.Contains(t, out, "it wants the parameter of; give --var of=VALUE", "out")
+	checktest.Contains(t, out, "1 lists tried, 0 differ from the spec, 2 refused, 1 left out", "out")
+	checktest.Contains(t, out, "it needs the parameter of; add --var of=VALUE", "out")
 	checktest.Contains(t, out, "as its row", "out")
 	out, err = try(all, map[string]string{"of": "a&b"})
 	checktest.MustNoError(t, err, "out %s", out)
 	checktest.Equal(t, wanted, "a&b", "wanted; out %s", out)
 	checktest.Contains(t, out, "2 lists tried", "out")
 	out, err = try("{path: /locked}, {path: /closed}, {path: /later}", nil)
-	if err == nil || !strings.Contains(err.Error(), "refused each of 3 lists") {
+	if err == nil || !strings.Contains(err.Error(), "refused all 3 lists") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
@@ -287,7 +287,7 @@ func TestTrySaysWhatIsWrong(t *testing.T) {
 		{"gitub", "", "github"},
 		{bad, "", "bad.yaml:2: "},
 		{"github", "not a url", "upstream"},
-		{deep, "http://127.0.0.1:1", "no list could be tried: give the path variables"},
+		{deep, "http://127.0.0.1:1", "no list could be tried; add the path variables"},
 	} {
 		if err := trial(one.spec, one.upstream); err == nil || !strings.Contains(err.Error(), one.want) {
 			t.Errorf("%s %s: %v, want %q", one.spec, one.upstream, err, one.want)
@@ -317,7 +317,7 @@ func TestTryComparesTheEnvelopeOfARecord(t *testing.T) {
 	}))
 	defer srv.Close()
 	for answer, want := range map[string]string{
-		``: "/drops/{id} has something else around its record: give it an answer",
+		``: "/drops/{id} has other data around its record; give the instance an answer",
 		`, answer: '{"drop":{record},"ok":true}'`: "as its row  ok",
 	} {
 		file := filepath.Join(t.TempDir(), "x.yaml")

@@ -32,7 +32,7 @@ func (t *trial) fetchSecond(
 		}
 		again := func() (*understudy.Page, error) { return t.fetchPath(ctx, path, query) }
 		if twice := findCommon(second, first); len(twice) > 0 && len(twice) > countArrivals(again, first) {
-			r.addFault("%s is on the first page and on the second", understudy.Clip(twice[0]))
+			r.addFault("the record %s is on the first page and on the second page", understudy.Clip(twice[0]))
 		}
 		if len(second.Rows) > 0 || len(first.Rows) == 0 {
 			return second
@@ -41,9 +41,9 @@ func (t *trial) fetchSecond(
 	if paging.Size == "" || len(first.Rows) < 2 || paging.IsOnePage() {
 		full := paging.IsOnePage() && end.Kind != "" && paging.Max > 0 && len(first.Rows) >= paging.Max
 		if full {
-			r.addFault("the page is full (%d rows), and by the spec the list does not go on", len(first.Rows))
+			r.addFault("the page is full (%d rows), but the spec says that no page follows", len(first.Rows))
 		} else if paging.IsOnePage() && paging.Size != "" {
-			r.Remark = "one page as the spec says; it takes " + paging.Size
+			r.Remark = "one page as the spec says; it accepts " + paging.Size
 		}
 		if end.Kind == understudy.OpenUnseen {
 			r.Remark = end.Why
@@ -83,9 +83,9 @@ func (t *trial) checkPlaces(r *result, l *spec.List) {
 		switch {
 		case place == "" || with > 0 || without == 0:
 		case goesOn || place == paging.Total:
-			r.addFault("no page had %s, which the spec names: take it out, or correct it", place)
+			r.addFault("no page had %s, which the spec names; remove or correct it", place)
 		default:
-			r.Remark = "no page had " + place + ", which says whether there is more"
+			r.Remark = "no page had " + place + ", which says whether more pages exist"
 		}
 	}
 }
@@ -124,10 +124,10 @@ func (t *trial) compareHalves(
 	for i, row := range whole.Rows {
 		if len(k.ID) > 0 && (i >= len(both) || both[i].ID != row.ID) {
 			if countArrivals(again, whole) > 0 {
-				r.Remark = "its pages are not compared: rows have come meanwhile"
+				r.Remark = "its pages are not compared, because new rows were added meanwhile"
 				return
 			}
-			r.addFault("row %d of the whole page is %s, of two halves it is another", i+1, understudy.Clip(row.ID))
+			r.addFault("row %d is %s on the full page, but another record on two pages of half the size", i+1, understudy.Clip(row.ID))
 			return
 		}
 	}

@@ -111,7 +111,7 @@ func (t *trial) compareRow(
 		r.Record = "own shape"
 	default:
 		r.Record = "differs"
-		r.addFault("%s differs from its row in %s: give it a shape of its own", in.Path, joinNames(other))
+		r.addFault("%s differs from its row in %s; give the instance its own shape", in.Path, joinNames(other))
 	}
 }
 
@@ -146,6 +146,6 @@ func (t *trial) compareEnvelope(r *result, in *spec.Instance, one *understudy.Pa
 	where, _ := t.spec.BuildURL(one.Key, "")
 	made, _, _ := in.Wrap(one.Body[one.Rows[0].Start:one.Rows[0].End], one.Key.URI, where)
 	if json.Unmarshal(made, &said) != nil || json.Unmarshal(one.Body, &is) != nil || !reflect.DeepEqual(said, is) {
-		r.addFault("%s has something else around its record: give it an answer", in.Path)
+		r.addFault("%s has other data around its record; give the instance an answer", in.Path)
 	}
 }

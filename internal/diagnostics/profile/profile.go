@@ -316,4 +316,4 @@ func (r *Recorder) keepSince(last, now *profile.Profile, from time.Time) error {
 }
 
 // errNoProfile is the error for a name under which no profile is stored.
-var errNoProfile = errors.New("no profile of that name is kept")
+var errNoProfile = errors.New("no profile with that name is stored")

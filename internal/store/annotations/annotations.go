@@ -139,7 +139,7 @@ func (b *Book) AddNote(ctx context.Context, source, kind, id string, n understud
 		if i := len(a.Notes) - 1; i >= 0 && a.Notes[i].Text == n.Text && a.Notes[i].By == n.By {
 			return nil
 		} else if i+1 >= understudy.MaxNotes {
-			return fmt.Errorf("%w: there are %d notes on it, and no more are kept; remove one", understudy.ErrInvalid, i+1)
+			return fmt.Errorf("%w: a record can have %d notes; remove one first", understudy.ErrInvalid, i+1)
 		}
 		written, err := b.insert(c, r, record, n)
 		a.Notes = append(slices.Clip(a.Notes), written)
@@ -186,7 +186,7 @@ func (b *Book) insert(c db.Conn, r place, record int64, n understudy.Note) (unde
 	bytes := b.bytes
 	b.mu.RUnlock()
 	if bytes+sizeOf(n) > maxBytes {
-		return n, fmt.Errorf("%w: all notes together take %d MiB, and no more are kept; remove some", understudy.ErrNotStored, maxBytes>>20)
+		return n, fmt.Errorf("%w: all notes together may take %d MiB; remove some first", understudy.ErrNotStored, maxBytes>>20)
 	}
 	n.At = n.At.UTC()
 	_, err := c.QueryRow(insertRow, []driver.Value{b.kind(r).Number, record, r.id, n.By, n.At.UnixNano(), n.Text},
@@ -247,7 +247,7 @@ func (b *Book) findRecord(c db.Conn, k *catalog.Kind, id string) (record int64, 
 }
 
 // errNotHeld is the error for an annotation of a record that is not stored.
-var errNotHeld = fmt.Errorf("%w: the record is not held", understudy.ErrNotFound)
+var errNotHeld = fmt.Errorf("%w: the record is not stored", understudy.ErrNotFound)
 
 func bytesOf(a *understudy.Annotation) (n int64) {
 	for _, one := range a.Notes {

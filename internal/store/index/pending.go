@@ -66,7 +66,7 @@ func (a *changes) pending() Pending {
 func (a *changes) read(c db.Conn) error {
 	return c.Query(selectPending, 0, nil, func(r []driver.Value) error {
 		if err := a.parse(r[0].([]byte)); err != nil {
-			return db.NewDamageError("what is pending for the indexes: %w; run understudy store rebuild", err)
+			return db.NewDamageError("the changes that wait for the indexes: %w; run understudy store rebuild", err)
 		}
 		return nil
 	})

@@ -43,7 +43,7 @@ func readRuns(c db.Conn) (rs runs, err error) {
 	err = c.Query(selectRuns, 0, nil, func(r []driver.Value) error {
 		one := run{r[0].(int64), r[1].(int64), r[2].(int64)}
 		if one.level < 0 || one.level > maxLevel {
-			return db.NewDamageError("run %d of terms is of level %d", one.number, one.level)
+			return db.NewDamageError("run %d of the index of terms has the wrong level %d", one.number, one.level)
 		}
 		rs = append(rs, one)
 		return nil

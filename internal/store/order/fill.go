@@ -189,7 +189,7 @@ func (g *Page) placeUnder(rows []*Assignment, above, below *Assignment, second i
 			return nil
 		}
 		if again {
-			return db.NewDamageError("there is no place below %d", above.At)
+			return db.NewDamageError("there is no free position below %d", above.At)
 		}
 		if err := g.MoveApart(above.At, len(rows), g.updateMoved); err != nil {
 			return err

@@ -186,7 +186,7 @@ func (l *Loader) Assemble(row *Row, sk *codec.Skeleton, blocks *records.Blocks) 
 		return nil, db.NewDamageError("its skeleton: %w", err)
 	}
 	if SumOf(body) != row.sum {
-		return nil, db.NewDamageError("it does not come out as it was saved")
+		return nil, db.NewDamageError("the rebuilt body differs from the saved body")
 	}
 	why := ""
 	if len(rows) == 0 {

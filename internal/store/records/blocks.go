@@ -123,14 +123,14 @@ func (o *Blocks) completeEntry(version int64, depth int) (*codec.Entry, error) {
 		return e, nil
 	}
 	if e.Delta.Base <= version || depth == maxChain {
-		return nil, db.NewDamageError("version %d rests on version %d", version, e.Delta.Base)
+		return nil, db.NewDamageError("version %d is stored as a difference to version %d, which cannot be", version, e.Delta.Base)
 	}
 	base, err := o.completeEntry(e.Delta.Base, depth+1)
 	if err == nil {
 		err = e.Complete(base)
 	}
 	if err != nil {
-		return nil, db.NewDamageError("version %d, which rests on version %d: %w", version, e.Delta.Base, err)
+		return nil, db.NewDamageError("version %d, which is stored as a difference to version %d: %w", version, e.Delta.Base, err)
 	}
 	return e, nil
 }

@@ -58,7 +58,7 @@ const NeverNewest = -1
 func ReadCreation(c db.Conn, version int64) (at int64, err error) {
 	found, err := c.QueryRow(selectMade, []driver.Value{version / codec.PerBlock}, func(r []driver.Value) { at = r[0].(int64) })
 	if err == nil && !found {
-		err = db.NewDamageError("nothing says when version %d was made", version)
+		err = db.NewDamageError("the time of version %d is missing", version)
 	}
 	return at, err
 }

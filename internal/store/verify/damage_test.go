@@ -24,16 +24,16 @@ import (
 // TestVerifySeesPlaces spoils places and terms.
 func TestVerifySeesPlaces(t *testing.T) {
 	for _, spoil := range []struct{ name, text, want string }{
-		{"a place is missing", "DELETE FROM place WHERE record = 3", "does not stand at its place"},
-		{"a place is another's", "UPDATE place SET record = 99 WHERE record = 3", "does not stand at its place"},
-		{"a place too many", "INSERT INTO place VALUES (1, 17, 4)", "places are taken"},
-		{"a row without a place", "UPDATE held SET place = NULL WHERE number = 3 * 64", "has no place"},
-		{"one that is there counts as gone", "UPDATE place SET kind = -kind WHERE record = 3", "stands among those that are gone"},
-		{"terms too many", "INSERT INTO term_chunk VALUES (1, 5, 7, x'000100')", "where none is"},
+		{"a place is missing", "DELETE FROM place WHERE record = 3", "is missing at its position"},
+		{"a place is another's", "UPDATE place SET record = 99 WHERE record = 3", "is missing at its position"},
+		{"a place too many", "INSERT INTO place VALUES (1, 17, 4)", "positions are in use"},
+		{"a row without a place", "UPDATE held SET place = NULL WHERE number = 3 * 64", "has no position"},
+		{"one that is there counts as gone", "UPDATE place SET kind = -kind WHERE record = 3", "is among the deleted records"},
+		{"terms too many", "INSERT INTO term_chunk VALUES (1, 5, 7, x'000100')", "where no record is"},
 		{"another term", "INSERT INTO term_chunk SELECT 1, 5, (place >> 1 << 10) + 1, x'000100' FROM held WHERE number = 3 * 64",
 			"which are not"},
-		{"times too few", "DELETE FROM span WHERE field = '~end_time'", "a time in end_time lies outside"},
-		{"no terms", "DELETE FROM term_chunk", "found by 0 terms"},
+		{"times too few", "DELETE FROM span WHERE field = '~end_time'", "its time in end_time is outside"},
+		{"no terms", "DELETE FROM term_chunk", "the index has 0 terms for it"},
 	} {
 		t.Run(strings.ReplaceAll(spoil.name, " ", "-"), func(t *testing.T) {
 			path := storetest.File(t)

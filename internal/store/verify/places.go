@@ -33,10 +33,10 @@ func (v *verifying) checkPlaces() error {
 		record, at, kind := r[0].(int64)/records.Slots, order.ReadPosition(r[1]), r[2].(int64)
 		switch {
 		case record == last:
-			v.addProblem("record %d: its rows have different places", record)
+			v.addProblem("record %d: its rows have different positions", record)
 			return nil
 		case at.At == order.Nowhere:
-			v.addProblem("record %d: it has no place", record)
+			v.addProblem("record %d: it has no position", record)
 			return nil
 		}
 		last = record
@@ -52,14 +52,14 @@ func (v *verifying) checkPlaces() error {
 			}
 		}
 		if want := int64(1); stands == 0 {
-			v.addProblem("record %d: it does not stand at its place", record)
+			v.addProblem("record %d: it is missing at its position", record)
 		} else if r[3].(int64) != 0 {
 			want = 2
 			if stands != want {
-				v.addProblem("record %d: it stands among those that are there, and is not", record)
+				v.addProblem("record %d: it is deleted, but it is among the present records", record)
 			}
 		} else if stands != want {
-			v.addProblem("record %d: it stands among those that are gone, and is not", record)
+			v.addProblem("record %d: it is present, but it is among the deleted records", record)
 		}
 		return nil
 	})
@@ -68,7 +68,7 @@ func (v *verifying) checkPlaces() error {
 	}
 	_, err = v.c.QueryRow(countStands, nil, func(r []driver.Value) {
 		if r[0] != r[1] {
-			v.addProblem("%d places are taken, %d records are there", r[0], r[1])
+			v.addProblem("%d positions are in use, but there are %d records", r[0], r[1])
 		}
 	})
 	return err
@@ -96,9 +96,9 @@ func (v *verifying) checkTerms() error {
 			return errStop
 		case sums.spots[spot] == 0:
 		case name == "":
-			v.addProblem("terms are kept of a record at %d, where none is; run understudy store rebuild", postings.Position(spot))
+			v.addProblem("the index of terms has a record at position %d, where no record is; run understudy store rebuild", postings.Position(spot))
 		default:
-			v.addProblem("%s: it is found by %d terms, which are not the %d it has; run understudy store rebuild", name, n.inIndex, n.inRecord)
+			v.addProblem("%s: the index has %d terms for it, which are not its %d terms; run understudy store rebuild", name, n.inIndex, n.inRecord)
 		}
 	}
 	return nil
@@ -154,7 +154,7 @@ func (v *verifying) sumTerms(sums *indexSums) (map[int64]termCount, error) {
 		f, _ := query.FactsOf(e.Parent, e.Body, nil)
 		for _, token := range ranges.Tokens(&k.Terms, spot, &f, func(field string) {
 			if sums.only == nil {
-				v.addProblem("%s: a time in %s lies outside of those that are looked for; run understudy store rebuild", name(), field)
+				v.addProblem("%s: its time in %s is outside the range that searches use; run understudy store rebuild", name(), field)
 			}
 		}) {
 			add(spot, token, 0, 1)

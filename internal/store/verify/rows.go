@@ -35,7 +35,7 @@ func (v *verifying) checkBlocks() error {
 		case err != nil:
 			v.addProblem("block %d: %v", number, err)
 		case r[5] == nil:
-			v.addProblem("block %d: no shape %d", number, r[1])
+			v.addProblem("block %d: its shape %d does not exist", number, r[1])
 		default:
 			for i := range b.Entries {
 				version := number*codec.PerBlock + int64(i)
@@ -69,7 +69,7 @@ func (v *verifying) checkVersion(e *codec.Entry, number, slot int64) error {
 	}
 	if current == number {
 		if !same {
-			v.addProblem("record %d (%s): its current version %d has another hash", e.Record, e.ID, number)
+			v.addProblem("record %d (%s): the hash of its current version %d is wrong", e.Record, e.ID, number)
 		}
 		return nil
 	}
@@ -79,9 +79,9 @@ func (v *verifying) checkVersion(e *codec.Entry, number, slot int64) error {
 	case err != nil:
 		return err
 	case !found:
-		v.addProblem("record %d (%s): version %d is neither current nor among the older ones", e.Record, e.ID, number)
+		v.addProblem("record %d (%s): version %d is neither its current version nor an earlier one", e.Record, e.ID, number)
 	case tag != records.ShortHash(hash):
-		v.addProblem("record %d (%s): its version %d is not what it was", e.Record, e.ID, number)
+		v.addProblem("record %d (%s): the contents of its version %d have changed", e.Record, e.ID, number)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (v *verifying) checkClock(blocks *records.Blocks, e *codec.Entry, version i
 		var now driver.Value
 		_, err := v.c.QueryRow(selectClocked, []driver.Value{b.Shape, parent, e.Clock, e.Record}, func(r []driver.Value) { now = r[0] })
 		if err == nil && (now == nil || newest && now != int64(1)) {
-			v.addProblem("record %d (%s): it is not found by the clock %d", e.Record, e.ID, e.Clock)
+			v.addProblem("record %d (%s): the index of times lacks its time %d", e.Record, e.ID, e.Clock)
 		}
 		return err
 	})
@@ -126,7 +126,7 @@ func (v *verifying) checkPast() error {
 		case err != nil:
 			v.addProblem("record %d: %v", record, err)
 		case e.Record != record || records.ShortHash(records.BodyHash(e.Body)) != r[2].(int64):
-			v.addProblem("record %d: its version %d is not what it was", record, version)
+			v.addProblem("record %d: the contents of its version %d have changed", record, version)
 		case r[3] != int64(records.NeverNewest):
 			if err := v.checkClock(blocks, e, version, false); err != nil {
 				return err
@@ -147,14 +147,14 @@ func (v *verifying) checkClocks() error {
 	return v.visitRows(selectAllClock, func(r []driver.Value) error {
 		record := r[0].(int64)
 		if r[3] == nil || r[4].(int64)&(records.Gone|records.Forgotten) != 0 {
-			v.addProblem("record %d: it is found by a clock, but not held", record)
+			v.addProblem("record %d: the index of times contains it, but it is not stored", record)
 			return nil
 		}
 		switch e, err := blocks.ReadEntry(r[3].(int64)); {
 		case err != nil:
 			v.addProblem("record %d: %v", record, err)
 		case e.Clock != r[1].(int64) || r[2].(int64) != 0 && e.Parent != r[5].(string):
-			v.addProblem("record %d (%s): its clock is %d, it is found by %d", record, e.ID, e.Clock, r[1])
+			v.addProblem("record %d (%s): its time is %d, but the index of times has %d", record, e.ID, e.Clock, r[1])
 		}
 		return nil
 	})
@@ -169,9 +169,9 @@ func (v *verifying) checkHeld() error {
 		case err != nil:
 			v.addProblem("record %d: %v", record, err)
 		case e.Record != record:
-			v.addProblem("record %d: its version %d is of record %d", record, r[1], e.Record)
+			v.addProblem("record %d: its version %d belongs to record %d", record, r[1], e.Record)
 		case e.IsPruned() != (r[2].(int64)&records.Forgotten != 0):
-			v.addProblem("record %d: its version %d has lost its body", record, r[1])
+			v.addProblem("record %d: the body of its version %d is missing", record, r[1])
 		case !e.IsPruned():
 			if err := v.checkClock(blocks, e, r[1].(int64), r[2].(int64)&records.Gone == 0); err != nil {
 				return err
@@ -191,16 +191,16 @@ func (v *verifying) checkNames() error {
 	return v.visitRows(selectAllNames, func(r []driver.Value) error {
 		v.report.Gone++ // counts all names; the number of present records is subtracted later
 		if r[0] == last {
-			v.addProblem("record %d has two names", last)
+			v.addProblem("record %d has two ids", last)
 		}
 		last = r[0].(int64)
 		id, err := db.DecodeID(r[2].(string), r[1].([]byte))
 		if err != nil || r[3] == nil {
-			v.addProblem("record %d: no version, or a broken id (%v)", r[0], err)
+			v.addProblem("record %d: it has no version, or its id cannot be read (%v)", r[0], err)
 		} else if e, err := blocks.ReadEntry(r[3].(int64)); err != nil {
 			v.addProblem("record %d: %v", r[0], err)
 		} else if e.ID != id {
-			v.addProblem("record %d is named %s, its version %s", r[0], id, e.ID)
+			v.addProblem("record %d has the id %s, but its version has the id %s", r[0], id, e.ID)
 		}
 		return nil
 	})

@@ -79,9 +79,9 @@ func (v *verifying) checkWords() error {
 		}
 		name := sums.names[spot]
 		if name == "" {
-			name = "a record that is not held there"
+			name = "a record that is not stored there"
 		}
-		v.addProblem("words: what is found at %d is not what %s says; run understudy store rebuild", spot, name)
+		v.addProblem("the words in the index at position %d are not the words of %s; run understudy store rebuild", spot, name)
 	}
 	return nil
 }

@@ -177,10 +177,10 @@ func (v *verifying) checkCounts() error {
 		v.report.Records += r[2].(int64)
 		v.report.Gone -= r[2].(int64)
 		if r[1] != r[2] {
-			v.addProblem("kind %s: %d records are counted, %d are there", r[0], r[1], r[2])
+			v.addProblem("kind %s: the stored count is %d records, but there are %d", r[0], r[1], r[2])
 		}
 		if r[3] != r[4] {
-			v.addProblem("kind %s: %d changes are counted, %d are there", r[0], r[3], r[4])
+			v.addProblem("kind %s: the stored count is %d changes, but there are %d", r[0], r[3], r[4])
 		}
 		return nil
 	})
@@ -191,7 +191,7 @@ func (v *verifying) checkChanges() error {
 	source, next, last := "", int64(1), int64(0)
 	done := func() {
 		if source != "" && next != last+1 {
-			v.addProblem("source %s: its last change is %d, its counter %d", source, next-1, last)
+			v.addProblem("source %s: its last change has the number %d, but its counter is %d", source, next-1, last)
 		}
 	}
 	err := v.visitRows(selectRuns, func(r []driver.Value) error {
@@ -200,7 +200,7 @@ func (v *verifying) checkChanges() error {
 			source, next, last = name, 1, r[3].(int64)
 		}
 		if r[0].(int64) != next {
-			v.addProblem("source %s: change %d follows %d", source, r[0], next-1)
+			v.addProblem("source %s: change %d follows change %d", source, r[0], next-1)
 		}
 		next = r[0].(int64) + r[1].(int64)
 		v.report.Changes += r[1].(int64)

@@ -175,7 +175,7 @@ func checkBack(q *page.Exchange, ask *listQuery) error {
 	}
 	for _, p := range params {
 		if !plan.IsPosition(ask.list.PagingStyle, p.Name) && p.Name != paramCursor {
-			return page.NewBadRequest(page.ParamBack+" holds "+understudy.Clip(p.Name)+", which is not a position in a list",
+			return page.NewBadRequest(page.ParamBack+" contains "+understudy.Clip(p.Name)+", which is not a position in a list",
 				"Start again from the newest page.", nil)
 		}
 	}
