@@ -25,19 +25,19 @@ func (d *Diagnostics) index(ctx context.Context, c understudy.Caller, r *http.Re
 	if d.o.Index == nil {
 		return nil, fmt.Errorf("%w: there are no indexes", understudy.ErrNotFound)
 	}
-	anew := r.Method == http.MethodPost
+	rebuild := r.Method == http.MethodPost
 	var at Indexed
 	var err error
-	if anew {
-		err = jsonapi.RecordAudit(ctx, d.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "index anew"})
+	if rebuild {
+		err = jsonapi.RecordAudit(ctx, d.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "rebuild the indexes"})
 	}
 	if err == nil {
-		at, err = d.o.Index(ctx, anew)
+		at, err = d.o.Index(ctx, rebuild)
 	}
 	if err != nil {
-		d.o.Logger.Error("index", "anew", anew, "err", err)
-	} else if anew {
-		d.o.Logger.Info("indexes are made anew", "records", at.Total)
+		d.o.Logger.Error("the search indexes could not be read or rebuilt", "rebuild", rebuild, "err", err)
+	} else if rebuild {
+		d.o.Logger.Info("the search indexes are being rebuilt", "records", at.Total)
 	}
 	return at, err
 }

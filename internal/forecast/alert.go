@@ -70,7 +70,7 @@ func (f *Forecasts) JobKind(send func(ctx context.Context, webhook, sort, key st
 		Run: func(ctx context.Context, r *jobs.Run) error {
 			var t AlertNotice
 			if err := json.Unmarshal(r.Job().Payload, &t); err != nil {
-				return fmt.Errorf("%w: what is to be told cannot be read", understudy.ErrInvalid)
+				return fmt.Errorf("%w: the text of the alert cannot be read", understudy.ErrInvalid)
 			}
 			wanted := func(a Alert) bool { return a.Webhook == t.Webhook && a.Question.Series.String() == t.Forecast.Of }
 			if !slices.ContainsFunc(f.Alerts(), wanted) {

@@ -31,7 +31,7 @@ func (b *Book) Run(ctx context.Context) error {
 	for {
 		err := b.readChanges(ctx)
 		if err != nil && ctx.Err() == nil && !failing {
-			b.o.Logger.Error("watch: look at changes", "err", err)
+			b.o.Logger.Error("watch: the changes could not be read", "err", err)
 		}
 		failing = err != nil
 		if now := b.o.Now(); now.Sub(saved) >= saveInterval {

@@ -186,7 +186,7 @@ func (s *Set) startWork(t *Table, whole bool) chan struct{} {
 }
 
 // errReset ends the work on a table that was reset during the work.
-var errReset = errors.New("columns: the table begins anew")
+var errReset = errors.New("columns: the table is built again from the beginning")
 
 // fill adds a row for every record, newest first.
 func (s *Set) fill(ctx context.Context, t *Table, whole bool) error {

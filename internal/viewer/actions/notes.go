@@ -100,7 +100,7 @@ func handleNoteForm(q *page.Exchange) error {
 			return do.MarkHandled(q.Ctx, source, kind, id, &understudy.Mark{By: q.Rights.Caller.Name, At: q.Clock.Start})
 		}
 	case doOpen:
-		what, said = "take the mark as handled away", "The record is reopened."
+		what, said = "remove the mark as handled", "The record is reopened."
 		work = func() error { return do.MarkHandled(q.Ctx, source, kind, id, nil) }
 	default:
 		return page.NewUnknownWord("form", form.Get("do"), []string{doAdd, doRemove, doHandled, doOpen}, nil)

@@ -66,7 +66,7 @@ func TestNotes(t *testing.T) {
 		checktest.True(t, len(e[i].Values) <= 0, "audited: len(e[i].Values) is %v, want <= 0", len(e[i].Values))
 		did = append(did, e[i].What)
 	}
-	if got := strings.Join(did, "; "); got != "write a note; write a note; mark as handled; take the mark as handled away; "+
+	if got := strings.Join(did, "; "); got != "write a note; write a note; mark as handled; remove the mark as handled; "+
 		"remove a note; remove a note" {
 		t.Errorf("audited: %s", got)
 	}

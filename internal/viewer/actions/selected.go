@@ -46,7 +46,7 @@ func runSelected(q *page.Exchange) error {
 	case doHandled:
 		return markSelected(q, all, &understudy.Mark{By: q.Rights.Caller.Name, At: q.Clock.Start}, "mark as handled", "marked as handled", back)
 	case doOpen:
-		return markSelected(q, all, nil, "take the mark as handled away", "reopened", back)
+		return markSelected(q, all, nil, "remove the mark as handled", "reopened", back)
 	case doExport:
 		q.RedirectBack(exportHref(all), "")
 		return nil
