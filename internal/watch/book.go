@@ -23,17 +23,16 @@ import (
 // keyPrefix is the beginning of the keys under which watches are stored in the KV store.
 const keyPrefix = "watch/"
 
-// Book contains all watches. When a method that changes a watch returns, the change is stored. It is safe for
-// concurrent use.
+// Book contains all watches, also those that another process on the same database created. When a method that changes a
+// watch returns, the change is stored. It is safe for concurrent use.
 type Book struct {
-	o        Options
-	policy   atomic.Pointer[Policy]
-	owners   atomic.Pointer[map[string]bool] // the names of all owners, for NoteOwner
-	wake     chan struct{}
-	tests    chan struct{} // limits the number of concurrent test messages
-	changing sync.Mutex    // held while a watch is created or removed
+	o      Options
+	policy atomic.Pointer[Policy]
+	owners atomic.Pointer[map[string]bool] // the names of all owners, for NoteOwner
+	wake   chan struct{}
+	tests  chan struct{} // limits the number of concurrent test messages
 
-	mu      sync.Mutex
+	mu      sync.Mutex // never held while the store is used
 	watches map[string]*entry
 }
 
@@ -42,11 +41,11 @@ type entry struct {
 	id   string
 	line *outbox.Line
 
-	mu       sync.Mutex
-	kept     kept
-	readUpTo map[string]int64 // the number of the last change that was tested, by source; may be newer than the stored value
-	unsaved  bool             // whether the fields here are newer than the stored value
-	lastTest time.Time        // when the last test message was sent
+	mu       sync.Mutex        // never held while the store is used
+	kept     kept              // the stored value
+	readUpTo map[string]int64  // the number of the last change that was tested, by source; may be newer than the stored value
+	noted    *understudy.Owner // the owner at its last request, if that is not stored yet
+	lastTest time.Time         // when the last test message was sent
 	removed  bool
 }
 
@@ -58,23 +57,11 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 	}
 	understudy.SetDefaults(&o.Logger, &o.Now)
 	b := &Book{o: o, wake: make(chan struct{}, 1), tests: make(chan struct{}, 4), watches: map[string]*entry{}}
-	notes, err := o.KV.ReadValues(ctx, keyPrefix)
-	if err != nil {
+	b.owners.Store(&map[string]bool{})
+	if err := o.KV.Watch(ctx, keyPrefix, b.put); err != nil {
 		return nil, err
 	}
-	for name, value := range notes {
-		var k kept
-		if err := json.Unmarshal(value, &k); err != nil || keyPrefix+k.ID != name {
-			return nil, fmt.Errorf("watch: the value of %s is not a watch", understudy.Clip(name))
-		}
-		b.watches[k.ID] = newEntry(k)
-	}
-	b.collectOwners()
 	return b, nil
-}
-
-func newEntry(k kept) *entry {
-	return &entry{id: k.ID, line: outbox.NewLine(), kept: k, readUpTo: maps.Clone(k.At)}
 }
 
 // SetPolicy replaces the policy and wakes Run, which checks every watch under the new policy.
@@ -115,33 +102,31 @@ func (b *Book) Make(ctx context.Context, c understudy.Caller, search string, to 
 		return "", err
 	}
 	k := kept{Watch: Watch{ID: strings.ToLower(rand.Text()[:12]), Owner: p.Owners.Owner(c), Search: search, To: to, Made: b.o.Now().UTC()}}
-	b.changing.Lock()
-	defer b.changing.Unlock()
-	own := 0
-	for _, e := range b.entries() {
-		s := e.status()
-		if !isOwner(&s.Watch, c) {
-			continue
-		}
-		if own++; s.Watch.Search == search && s.Watch.To == to {
-			return s.Watch.ID, nil
-		}
-	}
-	if own >= maxWatchesEach || len(b.entries()) >= maxWatches {
-		return "", newInvalid("there are already %d watches, %d of them yours; remove one first", len(b.entries()), own)
-	}
 	if k.At, err = b.readLastChanges(ctx); err != nil {
 		return "", err
 	}
-	e := newEntry(k)
-	if err := b.store(ctx, &e.kept); err != nil {
-		return "", err
+	id = k.ID
+	err = b.o.KV.Change(ctx, keyPrefix+k.ID, func([]byte) ([]byte, error) {
+		all, own := b.entries(), 0
+		for _, e := range all {
+			s := e.status()
+			if !isOwner(&s.Watch, c) {
+				continue
+			}
+			if own++; s.Watch.Search == search && s.Watch.To == to {
+				id = s.Watch.ID
+				return nil, nil // no other watch is stored
+			}
+		}
+		if own >= maxWatchesEach || len(all) >= maxWatches {
+			return nil, newInvalid("there are already %d watches, %d of them yours; remove one first", len(all), own)
+		}
+		return json.Marshal(k)
+	})
+	if err != nil {
+		return "", newSaveError(k.ID, err)
 	}
-	b.mu.Lock()
-	b.watches[k.ID] = e
-	b.mu.Unlock()
-	b.collectOwners()
-	return k.ID, nil
+	return id, nil
 }
 
 // isOwner reports whether the caller owns a watch.
@@ -164,24 +149,10 @@ func (b *Book) readLastChanges(ctx context.Context) (map[string]int64, error) {
 
 // Remove deletes a watch and its log. It returns ErrNotFound or ErrNotStored.
 func (b *Book) Remove(ctx context.Context, id string) error {
-	b.changing.Lock()
-	defer b.changing.Unlock()
-	e, err := b.find(id)
-	if err != nil {
+	if _, err := b.find(id); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	if err := b.o.KV.SetValue(ctx, keyPrefix+id, nil); err != nil {
-		e.mu.Unlock()
-		return err
-	}
-	e.removed = true
-	e.mu.Unlock()
-	b.mu.Lock()
-	delete(b.watches, id)
-	b.mu.Unlock()
-	b.collectOwners()
-	return nil
+	return b.o.KV.SetValue(ctx, keyPrefix+id, nil)
 }
 
 // Pause stops a watch until Resume. It returns ErrNotFound or ErrNotStored.
@@ -255,49 +226,4 @@ func (b *Book) find(id string) (*entry, error) {
 		return e, nil
 	}
 	return nil, fmt.Errorf("watch: %w: no watch is called %q", understudy.ErrNotFound, understudy.Clip(id))
-}
-
-func (b *Book) collectOwners() {
-	names := map[string]bool{}
-	for _, e := range b.entries() {
-		names[e.status().Watch.Owner.Name] = true
-	}
-	b.owners.Store(&names)
-}
-
-func (e *entry) status() Status {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return Status{Watch: e.kept.Watch, State: e.kept.State, Pending: len(e.kept.Pending), Log: slices.Clone(e.kept.Log)}
-}
-
-// update changes and saves a watch, even if ctx is cancelled. After an error the watch is unchanged. update returns
-// ErrNotFound if the watch was removed.
-func (b *Book) update(ctx context.Context, e *entry, change func(*kept)) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
-	defer cancel()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.removed {
-		return fmt.Errorf("watch: %w: it was removed", understudy.ErrNotFound)
-	}
-	next := e.kept
-	next.Pending, next.Log = slices.Clone(next.Pending), slices.Clone(next.Log)
-	next.At = maps.Clone(e.readUpTo)
-	change(&next)
-	if err := b.store(ctx, &next); err != nil {
-		return err
-	}
-	e.kept, e.unsaved, e.readUpTo = next, false, maps.Clone(next.At)
-	return nil
-}
-
-// saveTimeout is the time limit for saving a watch.
-const saveTimeout = 5 * time.Second
-
-func (b *Book) store(ctx context.Context, k *kept) error {
-	if err := understudy.WriteJSON(ctx, b.o.KV, keyPrefix+k.ID, k); err != nil {
-		return fmt.Errorf("watch: save %s: %w", k.ID, err)
-	}
-	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/callers"
+	"understudy/internal/checktest"
 	"understudy/internal/query"
 	"understudy/internal/search"
 	"understudy/internal/store"
@@ -69,10 +70,20 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
+	return newRigAt(t, storetest.File(t))
+}
+
+// newRigAt returns a rig whose store has a path.
+func newRigAt(t *testing.T, path string) *rig {
+	t.Helper()
 	sp := spectest.BuiltIn(t, "twilio")
 	r := &rig{T: t, spec: sp, source: &spec.Source{Name: "twilio", Spec: sp, User: account}, clock: epoch, role: "support",
 		receiver: &receiver{}, asked: map[string]bool{}}
-	r.store = storetest.Open(t, store.Options{Specs: map[string]*spec.Spec{"twilio": sp}, Now: func() time.Time { return r.clock }})
+	var err error
+	r.store, err = store.Open(t.Context(), store.Options{Path: path, SaveTime: storetest.Patience, Specs: map[string]*spec.Spec{"twilio": sp},
+		Now: func() time.Time { return r.clock }})
+	checktest.MustNoError(t, err, "open the store")
+	t.Cleanup(func() { checktest.NoError(t, r.store.Close(), "close the store") })
 	server := httptest.NewServer(r.receiver)
 	t.Cleanup(server.Close)
 	r.url = server.URL
@@ -177,6 +188,14 @@ func message(n int, direction, status string) string {
 func (r *rig) put(bodies ...string) {
 	r.Helper()
 	r.clock = r.clock.Add(time.Second)
+	if _, err := r.store.Save(r.Context(), r.page(bodies...)); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// page is a page of messages.
+func (r *rig) page(bodies ...string) *understudy.Page {
+	r.Helper()
 	target, err := r.spec.Resolve("twilio", "/2010-04-01/Accounts/"+account+"/Messages.json", "")
 	if err != nil {
 		r.Fatal(err)
@@ -199,9 +218,7 @@ func (r *rig) put(bodies ...string) {
 	}
 	b.WriteString("]}")
 	p.Body = b.Bytes()
-	if _, err := r.store.Save(r.Context(), p); err != nil {
-		r.Fatal(err)
-	}
+	return p
 }
 
 // job is a job that is run for a watch.
@@ -267,12 +284,16 @@ type receiver struct {
 	all     []got
 	answers []int // of the next messages; then 200
 	header  http.Header
+	arrived func() // called with each message; nil: nothing is
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		return
+	}
+	if r.arrived != nil {
+		r.arrived()
 	}
 	g := got{path: req.URL.Path, id: req.Header.Get("Webhook-Id"), body: string(body), header: req.Header}
 	var m struct {

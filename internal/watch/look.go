@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -49,21 +50,6 @@ func (b *Book) Run(ctx context.Context) error {
 	}
 }
 
-// save stores what is newer in memory than in the store: positions in the changes, and when owners made their last request.
-func (b *Book) save(ctx context.Context) {
-	for _, e := range b.entries() {
-		e.mu.Lock()
-		dirty := e.unsaved
-		e.mu.Unlock()
-		if !dirty {
-			continue
-		}
-		if err := b.update(ctx, e, func(*kept) {}); err != nil && !errors.Is(err, understudy.ErrNotFound) {
-			b.o.Logger.Warn("watch: save", "watch", e.id, "err", err)
-		}
-	}
-}
-
 // NoteOwner notes that an owner made a request, and the owner's current role. It returns quickly for callers
 // without a watch and does not write to the store itself.
 func (b *Book) NoteOwner(c understudy.Caller) {
@@ -72,9 +58,10 @@ func (b *Book) NoteOwner(c understudy.Caller) {
 	}
 	for _, e := range b.entries() {
 		e.mu.Lock()
-		o := &e.kept.Owner
+		o := e.owner()
 		if isOwner(&e.kept.Watch, c) && (b.o.Now().Sub(o.LastSeen) >= ownerInterval || o.Role != c.Role()) {
-			*o, e.unsaved = b.policy.Load().Owners.Owner(c), true
+			o = b.policy.Load().Owners.Owner(c)
+			e.noted = &o
 		}
 		e.mu.Unlock()
 	}
@@ -86,6 +73,7 @@ type watcher struct {
 	caller  understudy.Caller
 	request query.SearchRequest
 	test    func(*understudy.Record) bool
+	from    int64 // the position from which the watch tests the present page of changes
 }
 
 // readChanges tests all changes since the last call against the watches, and adds jobs for the matches.
@@ -113,7 +101,7 @@ func (b *Book) readChanges(ctx context.Context) error {
 // no longer run the search, it stops the watch.
 func (b *Book) newWatcher(ctx context.Context, e *entry) (*watcher, error) {
 	e.mu.Lock()
-	stopped, owner, name := e.kept.Stopped != "" || e.removed, e.kept.Owner, e.kept.Search
+	stopped, owner, name := e.kept.Stopped != "" || e.removed, e.owner(), e.kept.Search
 	e.mu.Unlock()
 	if stopped {
 		return nil, nil
@@ -149,27 +137,14 @@ func (b *Book) newWatcher(ctx context.Context, e *entry) (*watcher, error) {
 	return w, nil
 }
 
-// hasRoom reports whether all changes of a page could match without exceeding maxPending.
-func (e *entry) hasRoom() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(e.kept.Pending)+changesPerRead <= maxPending
-}
-
-// readPosition returns the number of the last change of a source that was tested.
-func (e *entry) readPosition(source string) int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.readUpTo[source]
-}
-
 // follow tests the changes of a source page by page until the last change. Watches that are ahead of other watches
 // wait for them.
 func (b *Book) follow(ctx context.Context, source string, all []*watcher) error {
 	for len(all) > 0 && ctx.Err() == nil {
-		after := all[0].entry.readPosition(source)
+		after := int64(math.MaxInt64)
 		for _, w := range all {
-			after = min(after, w.entry.readPosition(source))
+			w.from = w.entry.readPosition(source)
+			after = min(after, w.from)
 		}
 		page, err := b.o.Records.ReadChanges(ctx, source, after, changesPerRead)
 		if err != nil || len(page) == 0 {
@@ -191,30 +166,35 @@ func (b *Book) follow(ctx context.Context, source string, all []*watcher) error 
 }
 
 // advance moves a watch to a change and adds the matches found up to that change. If there is no match, the new
-// position stays only in memory, so after a crash the same changes are tested again.
+// position stays only in memory, so after a crash the same changes are tested again. If another process has moved the
+// watch meanwhile, the matches are dropped, because they may be among those of the other process. Then the watch is tested
+// again from its new position.
 func (b *Book) advance(ctx context.Context, w *watcher, source string, to int64, found []match) error {
-	w.entry.mu.Lock()
-	was := w.entry.readUpTo[source]
-	if to <= was || w.entry.removed {
-		w.entry.mu.Unlock()
+	if to <= w.from {
 		return nil
 	}
-	w.entry.readUpTo[source], w.entry.unsaved = to, true
-	w.entry.mu.Unlock()
 	if len(found) == 0 {
+		w.entry.setPosition(source, to)
 		return nil
 	}
+	at := w.from
 	err := b.update(ctx, w.entry, func(k *kept) {
+		if at = k.At[source]; at > w.from || len(k.Pending)+len(found) > maxPending {
+			return
+		}
 		if k.Stopped == "" {
 			k.Pending = append(k.Pending, found...)
 		}
+		at = to
+		k.At = newerPositions(k.At, map[string]int64{source: to})
 	})
-	if err == nil || errors.Is(err, understudy.ErrNotFound) {
+	if err == nil {
+		w.entry.setPosition(source, at)
+	}
+	if errors.Is(err, understudy.ErrNotFound) {
+		w.entry.setPosition(source, to) // the watch was removed
 		return nil
 	}
-	w.entry.mu.Lock()
-	w.entry.readUpTo[source] = was
-	w.entry.mu.Unlock()
 	return err
 }
 

@@ -83,9 +83,8 @@ func (s *pageFilter) findCandidates(ctx context.Context, kind string, changes ma
 	}
 	err = s.b.o.Records.Seek(ctx, q, func(f query.Hit) bool {
 		for _, w := range s.watchers {
-			after := w.entry.readPosition(s.source)
 			some := changes[f.Record.ID]
-			for len(some) > 0 && some[0].N <= after {
+			for len(some) > 0 && some[0].N <= w.from {
 				some = some[1:]
 			}
 			if len(some) > 0 && w.test(f.Record) {

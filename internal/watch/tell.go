@@ -96,7 +96,7 @@ func (b *Book) sendNext(ctx context.Context, p *Policy, e *entry) (n int64, err 
 		}
 	}
 	return int64(len(note.Matches)), b.update(ctx, e, func(k *kept) {
-		k.Pending, k.Batch = slices.Delete(k.Pending, 0, min(len(batch), len(k.Pending))), 0
+		k.Pending, k.Batch = slices.DeleteFunc(k.Pending, func(m match) bool { return slices.Contains(batch, m) }), 0
 		k.Told += int64(len(note.Matches))
 	})
 }
@@ -198,7 +198,10 @@ func (b *Book) send(ctx context.Context, p *Policy, e *entry, s *Status, note *n
 	}
 	kept := b.update(ctx, e, func(k *kept) {
 		k.addDelivery(d)
-		if k.Stopped, k.Continues = why, why != ""; k.Failing.IsZero() {
+		if why != "" && k.Stopped == "" {
+			k.Stopped, k.Continues = why, true
+		}
+		if k.Failing.IsZero() {
 			k.Failing = d.At
 		}
 	})

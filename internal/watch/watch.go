@@ -73,7 +73,7 @@ type Policy struct {
 type Options struct {
 	Sources []*spec.Source
 	Records Records
-	KV      understudy.KV
+	KV      understudy.SharedKV
 	Key     []byte // the secret from which the ids of messages are computed
 	// Enqueue creates a job of Kind. If a job with the same key is waiting or running, it returns that job.
 	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)
