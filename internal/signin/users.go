@@ -51,7 +51,7 @@ var dummyHash = hash{memory: hashMemory, passes: hashPasses, lanes: hashLanes, s
 func ReadUsers(path string) (*Users, error) {
 	f, err := smallfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s does not exist; understudy users add creates it: %w", path, fs.ErrNotExist)
+		return nil, fmt.Errorf("%s: %w; understudy users add creates it", path, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, err

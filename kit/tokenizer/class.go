@@ -160,8 +160,8 @@ const (
 	flagLettersEnd  = 0x1f200
 )
 
-// takeEmoji takes an emoji that begins with r and returns true.
-func (c *Cutter) takeEmoji(r rune) bool {
+// takeEmoji takes an emoji that begins with r, with the characters that belong to it.
+func (c *Cutter) takeEmoji(r rune) {
 	c.put(r)
 	if r >= flagLetters && r < flagLettersEnd {
 		if next, n := c.peek(); next >= flagLetters && next < flagLettersEnd {
@@ -181,7 +181,7 @@ func (c *Cutter) takeEmoji(r rune) bool {
 			if classOf(after) != symbol {
 				c.at = at + n
 				c.Word.End = c.at
-				return true
+				return
 			}
 			c.put(zeroWidthJoiner)
 			c.put(after)
@@ -189,7 +189,7 @@ func (c *Cutter) takeEmoji(r rune) bool {
 		case next >= skinTones && next < skinTonesEnd || n > 0 && classOf(next) == ignored:
 		default:
 			c.Word.End = c.at
-			return true
+			return
 		}
 		c.at += n
 	}

@@ -93,9 +93,9 @@ func (c *Cutter) Next() bool {
 			c.takeCharacter(r)
 			return true
 		case symbol:
-			if c.at += n; c.takeEmoji(r) {
-				return true
-			}
+			c.at += n
+			c.takeEmoji(r)
+			return true
 		default:
 			c.at += n
 		}

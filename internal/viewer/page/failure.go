@@ -92,7 +92,6 @@ type failure struct {
 	Status  int
 	Problem Problem
 	Outage  *outage
-	Unseen  bool // whether the caller may read nothing at all here
 }
 
 // outage is what the error page says about a source whose API does not answer.

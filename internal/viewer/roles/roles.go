@@ -164,12 +164,11 @@ func newCell(q *page.Exchange, role string, k *plan.Kind, rows string) (c cell, 
 
 // rolePage is the data of the template role.html.
 type rolePage struct {
-	Name     string
-	All      bool
-	Holders  []page.Holder
-	Sources  []sourceTable // the table of sources, with a column for this role only
-	ViewAs   string
-	Programs string // the address of the page that makes credentials
+	Name    string
+	All     bool
+	Holders []page.Holder
+	Sources []sourceTable // the table of sources, with a column for this role only
+	ViewAs  string
 }
 
 // serveRole shows which people and programs have a role, and what the role may see.
