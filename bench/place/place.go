@@ -12,12 +12,11 @@ import (
 	"strings"
 )
 
-// results are kept with the code but do not make it another revision.
+// results are the files of measurements. A change of only these files does not make another revision.
 var results = []string{"--", ":/", ":!/bench/results", ":!/bench/prove.txt"}
 
-// Revision returns the last commit of a checkout that changed more than results, in
-// 12 digits, with a plus when there are changes that are not committed;
-// "unknown" outside of git.
+// Revision returns the last commit of a checkout that changed more than results, in 12 digits. It ends with a plus
+// if there are changes that are not committed. Outside of git it returns "unknown".
 func Revision(dir string) string {
 	rev, err := exec.Command("git", append([]string{"-C", dir, "log", "-1", "--abbrev=12", "--format=%h"}, results...)...).Output()
 	if err != nil {
@@ -31,7 +30,7 @@ func Revision(dir string) string {
 	return text
 }
 
-// Machine is processor, cores, memory, kernel, Go, and how busy it is now.
+// Machine returns the processor, cores, memory, kernel and Go version of this machine, and its load now.
 func Machine() string {
 	load, _, _ := strings.Cut(read("/proc/loadavg"), " ")
 	return fmt.Sprintf("%s, %d cores, %s memory, Linux %s, %s, load %s", field(read("/proc/cpuinfo"), "model name"), runtime.NumCPU(),

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Bare serves two files, one to who takes gzip and one to who does not, until
-// the context ends. It sends what any answer needs: length, type, encoding.
+// Bare serves one page until the context ends: a gzipped file to clients that accept gzip, and a plain file to
+// others. It sends only the fields that every answer needs: length, type and encoding.
 func Bare(ctx context.Context, args []string, out io.Writer) error {
 	fs := NewFlags("bare", out)
 	identity := fs.String("identity", "", "file of the body as it is")

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Stored reads the page until it is answered from memory with a gzip variant
-// ready, and gives the bytes both ways.
+// Stored requests a page until it is answered from memory with a gzipped variant, and returns the plain and the
+// gzipped bytes.
 func Stored(ctx context.Context, g *Rig, uri string) (plain, zipped []byte, err error) {
 	w := g.Through()
 	defer w.Close()
@@ -51,12 +51,12 @@ func Stored(ctx context.Context, g *Rig, uri string) (plain, zipped []byte, err 
 	return plain, zipped, err
 }
 
-// Bare starts the bench's own binary as a bare server.
+// Bare starts the bench's own binary as a server of net/http that sends stored bytes.
 func (r *Run) Bare(ctx context.Context, plain, zipped []byte) (*Child, error) {
 	return r.stored(ctx, "bare", plain, zipped)
 }
 
-// Loop starts it as an epoll loop.
+// Loop starts the bench's own binary as a server with an epoll loop.
 func (r *Run) Loop(ctx context.Context, plain, zipped []byte) (*Child, error) {
 	return r.stored(ctx, "loop", plain, zipped)
 }
@@ -73,7 +73,7 @@ func (r *Run) stored(ctx context.Context, name string, plain, zipped []byte) (*C
 	return Start(ctx, r.Dir, name, name+" ", self, name, "-identity", p, "-gzip", z)
 }
 
-// Beside measures two servers alternately with the same load.
+// Beside measures two servers alternately with the same load: Understudy and a bare server.
 type Beside struct {
 	*Run
 	Driver Driver
@@ -82,7 +82,7 @@ type Beside struct {
 	URI    string
 }
 
-// Measured is one cell: a load and what the server spent on each request.
+// Measured is the result of one load, with the CPU time that the server used for each request.
 type Measured struct {
 	Load
 	Each time.Duration
@@ -92,7 +92,7 @@ func (b *Beside) Measure(ctx context.Context, c *Child, address, encoding string
 	return b.Driver.Measure(ctx, c, b.Aim(address+b.URI, encoding, clients, long))
 }
 
-// Measure runs a load against a server and says what that spent.
+// Measure runs a load against a server and measures the CPU time that the server uses.
 func (d Driver) Measure(ctx context.Context, c *Child, a Target) (Measured, error) {
 	before, err := c.Cpu()
 	if err != nil {
@@ -106,13 +106,13 @@ func (d Driver) Measure(ctx context.Context, c *Child, a Target) (Measured, erro
 	return Measured{l, (after - before) / time.Duration(max(1, l.Requests))}, err
 }
 
-// Aim asks as a program does: with a credential, for one encoding.
+// Aim returns a target whose requests look like a program's: with a credential, and for one content encoding.
 func (b *Beside) Aim(url, encoding string, clients int, long time.Duration) Target {
 	token := base64.StdEncoding.EncodeToString([]byte(Account + ":" + OurToken))
 	return Target{URL: url, Headers: []string{"Authorization: Basic " + token, "Accept-Encoding: " + encoding}, Clients: clients, Long: long}
 }
 
-// Pair measures both, the one that goes first changing every round.
+// Pair measures both servers. The server that is measured first changes with every round.
 func (b *Beside) Pair(ctx context.Context, round int, encoding string, clients int, long time.Duration) (ours, bare Measured, err error) {
 	us := func() (err error) {
 		ours, err = b.Measure(ctx, b.Rig.Serve, b.Rig.Serve.Addresses["twilio"], encoding, clients, long)

@@ -29,8 +29,8 @@ const (
 	plotMargin = 40.0
 )
 
-// BoxPlot draws rows over one axis that begins at 0, as an SVG that follows the reader's
-// light or dark scheme. The numbers stand in it as text, too.
+// BoxPlot draws rows over one axis that begins at 0. The SVG follows the reader's light or dark scheme, and
+// contains the numbers as text, too.
 func BoxPlot(title string, rows []Box) []byte {
 	most := 0.0
 	for _, b := range rows {
@@ -74,7 +74,7 @@ func figures(q [5]float64) (text string) {
 	return text
 }
 
-// markStep is the distance of the axis' marks: 1, 2 or 5 times a power of ten.
+// markStep returns the distance between the marks of the axis: 1, 2 or 5 times a power of ten.
 func markStep(most float64) float64 {
 	if !(most > 0) {
 		return 1
@@ -88,7 +88,7 @@ func markStep(most float64) float64 {
 	return power * 10
 }
 
-// Draw keeps a drawing in the folder of the drawings, if there is one. A smoke keeps none.
+// Draw writes a drawing into the folder of drawings, if there is one. A quick run writes no drawings.
 func (r *Run) Draw(name string, svg []byte) error {
 	if r.Drawings == "" || r.Quick {
 		return nil

@@ -4,7 +4,7 @@ package rig
 
 import "time"
 
-// CallRow is what questions are made of.
+// CallRow has the fields of a call from which parts make their requests.
 type CallRow struct {
 	SID       string  `json:"sid"`
 	To        string  `json:"to"`
@@ -14,8 +14,8 @@ type CallRow struct {
 	StartTime *string `json:"start_time"`
 }
 
-// NewestCall is when the newest record of the simulated world began.
+// NewestCall is the time of the newest record of the simulated API.
 var NewestCall = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// WorldDays are how many days its records are from.
+// WorldDays is the number of days before NewestCall from which the simulated API has records.
 const WorldDays = 90

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// Patience bounds the start and the end of a child. A disk that others keep
-// busy can hold up the first fsync of a new database for long.
+// Patience is the longest time that a child may take to start or to end. On a disk that others keep busy, the
+// first fsync of a new database can take long.
 const Patience = 2 * time.Minute
 
 // Child is a running process. Stop ends it.
@@ -37,7 +37,7 @@ type Child struct {
 
 var addressLine = regexp.MustCompile(`^(\w[\w-]*) +(http://\S+)`)
 
-// Start runs a program and waits for a line of its output that holds until.
+// Start runs a program and waits until a line of its output contains the text until.
 func Start(ctx context.Context, dir, name, until, bin string, args ...string) (*Child, error) {
 	c := &Child{name: name, Addresses: map[string]string{}, Exited: make(chan struct{}), log: filepath.Join(dir, name+".log")}
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -78,7 +78,7 @@ func Start(ctx context.Context, dir, name, until, bin string, args ...string) (*
 	return c, nil
 }
 
-// listen collects addresses until the awaited line.
+// listen reads addresses from the output up to the line that contains until.
 func (c *Child) listen(out io.Reader, until string) error {
 	in := bufio.NewScanner(out)
 	for in.Scan() {
@@ -92,7 +92,7 @@ func (c *Child) listen(out io.Reader, until string) error {
 	return errors.New("it ended before it was ready")
 }
 
-// lastWords is the end of what it wrote to standard error.
+// lastWords returns the end of the child's standard error.
 func (c *Child) lastWords() string {
 	data, _ := os.ReadFile(c.log)
 	return string(data[max(0, len(data)-2000):])
@@ -103,7 +103,7 @@ func (c *Child) kill() {
 	<-c.Exited
 }
 
-// Stop ends it in order and wants exit code 0.
+// Stop asks the child to end, and returns an error if its exit code is not 0.
 func (c *Child) Stop() error {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -121,11 +121,11 @@ func (c *Child) Stop() error {
 	return err
 }
 
-// tick is the unit of times in /proc: Linux tells every program 100 a second.
+// tick is the unit of the times in /proc. Linux counts 100 of them a second for every program.
 const tick = 10 * time.Millisecond
 
-// Cpu is the user and system time it and its children have used so far, to a hundredth of a
-// second.
+// Cpu returns the user and system time that the child and its own children have used so far. It is exact to a
+// hundredth of a second.
 func (c *Child) Cpu() (time.Duration, error) { return cpuOf(c.cmd.Process.Pid) }
 
 func cpuOf(pid int) (time.Duration, error) {
@@ -152,7 +152,7 @@ func cpuOf(pid int) (time.Duration, error) {
 	return all, err
 }
 
-// Resident is its resident memory in bytes.
+// Resident returns the resident memory of the child in bytes.
 func (c *Child) Resident() (int64, error) {
 	n, err := ResidentOf(c.cmd.Process.Pid)
 	if err != nil {
@@ -161,7 +161,7 @@ func (c *Child) Resident() (int64, error) {
 	return n, nil
 }
 
-// ResidentOf is a process's resident memory in bytes, peakOf the most it was.
+// ResidentOf returns the resident memory of a process in bytes. PeakOf returns the maximum that it ever had.
 func ResidentOf(pid int) (int64, error) { return statusOf(pid, "VmRSS") }
 func PeakOf(pid int) (int64, error)     { return statusOf(pid, "VmHWM") }
 
@@ -179,7 +179,7 @@ func statusOf(pid int, name string) (int64, error) {
 	return 0, fmt.Errorf("/proc/%d/status has no %s", pid, name)
 }
 
-// Used is the CPU time of this process so far.
+// Used returns the CPU time of this process so far.
 func Used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

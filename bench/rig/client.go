@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// Client asks one address as one caller, over connections it keeps. It asks for
-// gzip and unpacks it, as the official SDK does.
+// Client sends requests to one address as one caller and keeps its connections. It requests gzip and unpacks it,
+// as the official SDK does.
 type Client struct {
 	Base, User, Password string
 	Client               *http.Client
@@ -27,10 +27,10 @@ func NewClient(base, user, password string) *Client {
 	return &Client{base, user, password, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128}}}
 }
 
-// Close gives the connections back.
+// Close closes the idle connections.
 func (w *Client) Close() { w.Client.CloseIdleConnections() }
 
-// Answer is one answer, read whole.
+// Answer is an answer that was read completely.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -38,7 +38,7 @@ type Answer struct {
 	Took   time.Duration // from before the request was sent to the last byte
 }
 
-// Get asks once. Extra headers are written "Name: value".
+// Get sends one GET request. Each extra header has the form "Name: value".
 func (w *Client) Get(ctx context.Context, uri string, headers ...string) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.Base+uri, nil)
 	if err != nil {
@@ -51,7 +51,7 @@ func (w *Client) Get(ctx context.Context, uri string, headers ...string) (Answer
 	return w.do(req)
 }
 
-// Page asks once and wants 200.
+// Page sends one GET request. It returns an error if the status is not 200.
 func (w *Client) Page(ctx context.Context, uri string) (Answer, error) {
 	a, err := w.Get(ctx, uri)
 	if err == nil && a.Status != http.StatusOK {
@@ -60,7 +60,7 @@ func (w *Client) Page(ctx context.Context, uri string) (Answer, error) {
 	return a, err
 }
 
-// Post sends a JSON body and wants 200.
+// Post sends a JSON body. It returns an error if the status is not 200.
 func (w *Client) Post(ctx context.Context, uri, body string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Base+uri, strings.NewReader(body))
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *Client) do(req *http.Request) (Answer, error) {
 	return Answer{resp.StatusCode, resp.Header, body, time.Since(began)}, err
 }
 
-// Next is the address of the page after this one, "" after the last.
+// Next returns the address of the next page, or "" if this page is the last.
 func (a Answer) Next() (string, error) {
 	const name = `"next_page_uri":`
 	i := bytes.Index(a.Body, []byte(name))
@@ -104,7 +104,7 @@ func (a Answer) Next() (string, error) {
 
 var upstreamTime = regexp.MustCompile(`\bupstream;dur=([0-9.]+)`)
 
-// Upstream is upstream's own time for the answer as Server-Timing tells it.
+// Upstream returns the upstream's own time for the answer, from the field Server-Timing.
 func (a Answer) Upstream() (time.Duration, error) {
 	m := upstreamTime.FindStringSubmatch(a.Header.Get("Server-Timing"))
 	if m == nil {
@@ -114,10 +114,11 @@ func (a Answer) Upstream() (time.Duration, error) {
 	return time.Duration(v * float64(time.Millisecond)), err
 }
 
-// Waited reports whether upstream was asked for this answer before it came.
+// Waited reports whether the answer waited for a request to the upstream.
 func (a Answer) Waited() bool { return strings.Contains(a.Header.Get("Cache-Status"), "fwd=") }
 
-// Walk follows a list from uri for at most so many pages, and tells each.
+// Walk reads the pages of a list from uri on, at most the given number, and calls each with every page. It returns
+// the number of pages.
 func (w *Client) Walk(ctx context.Context, uri string, pages int, each func(Answer)) (int, error) {
 	n := 0
 	for uri != "" && n < pages {

@@ -18,17 +18,18 @@ import (
 // rounds is how often a comparison measures a part with each program.
 const rounds = 9
 
-// figure is what a part compared with a target.
+// figure is a number that a part has measured and compared with a target.
 type figure struct {
 	what, unit string
 	value      float64
 	more       bool // more of it is better
 }
 
-// Compare measures each part in rounds, once with the program of the checkout o.Old and once with
-// this one, the one that goes first changing each round, and writes a table of all figures to
-// o.Results. A part takes a ninth of its samples and a quarter as long in each. A figure that lies on
-// one side in the quartiles of its ratios is called better or worse. A part that fails is left out and makes an error.
+// Compare measures each part in rounds, each round once with the program of the checkout o.Old and once with this
+// program. The program that is measured first changes with each round. Compare writes a table of all figures to
+// o.Results. In a round, a part takes a ninth of its samples and a quarter of its time. A figure is called better
+// or worse if both quartiles of its ratios are on the same side of 1. A part that fails is left out of the table,
+// and Compare returns its error.
 func Compare(ctx context.Context, o Options, chosen []Part, out io.Writer) (err error) {
 	sides := [2]Options{o, o}
 	sides[0].Bin, sides[0].Self = filepath.Join(o.Old, "bin", "understudy"), filepath.Join(o.Old, "bin", "bench")
@@ -89,7 +90,7 @@ func turns(ctx context.Context, sides [2]Options, p Part) (got [2][rounds][]figu
 	return got, nil
 }
 
-// turn runs a part once, without a word.
+// turn runs a part once and returns its figures. It prints nothing.
 func turn(ctx context.Context, o Options, p Part) (_ []figure, err error) {
 	dir, err := os.MkdirTemp("", "understudy-bench-")
 	if err != nil {
@@ -101,7 +102,7 @@ func turn(ctx context.Context, o Options, p Part) (_ []figure, err error) {
 	return r.figures, err
 }
 
-// compared lays out the table of a part. Figures of the same name and unit stand in their order.
+// compared returns the table of a part. Figures with the same name and unit keep their order.
 func compared(part string, got [2][rounds][]figure) [][]string {
 	rows := [][]string{{part, "before", "after", "ratio", "quartiles", "", ""}}
 	for n, f := range got[1][0] {
@@ -123,7 +124,8 @@ func compared(part string, got [2][rounds][]figure) [][]string {
 	return rows
 }
 
-// verdict says which program is better where both quartiles of the ratios lie on one side.
+// verdict returns whether the new program is better or worse. It returns "" if the quartiles of the ratios are on
+// both sides of 1.
 func verdict(low, high float64, more bool) string {
 	switch {
 	case low > 1 && more, high < 1 && !more:

@@ -22,15 +22,15 @@ import (
 	"time"
 )
 
-// Load is what a driver measured.
+// Load is the result of a load.
 type Load struct {
 	Requests int
 	Rate     float64 // requests a second
 	P50, P99 time.Duration
 }
 
-// Target is what a driver asks for: one URL with fixed headers over so many
-// connections, each with one request at a time, for so long.
+// Target describes a load: the URL, the header fields, the number of connections and the duration. Each connection
+// has one request at a time.
 type Target struct {
 	URL     string
 	Headers []string // "Name: value"
@@ -48,8 +48,8 @@ type Driver struct {
 	Run  func(ctx context.Context, a Target) (Load, error)
 }
 
-// FindDriver prefers wrk, which costs less of the machine it shares with the
-// server; not in a smoke, because it takes a second at least.
+// FindDriver returns wrk if it is installed, because wrk uses less of the machine that it shares with the server.
+// In a quick run it returns the bench's own driver, because wrk takes at least a second.
 func (r *Run) FindDriver() Driver {
 	if r.Quick {
 		return Driver{"the bench's own driver", ownLoad}
@@ -105,8 +105,8 @@ func wrk(ctx context.Context, a Target) (Load, error) {
 	return l, nil
 }
 
-// wrkLines has wrk ask for the lines of a file at random, so many in one write. Its own form of a
-// request has the fields in another order each time it is started, as no client has.
+// wrkLines is a script with which wrk requests random lines of a file, several in one write. wrk's own requests
+// have their header fields in another order after each start, which no client does.
 const wrkLines = `local requests = {}
 init = function(args)
   for line in io.lines(args[1]) do requests[#requests + 1] = string.rep("GET " .. line .. args[3], tonumber(args[2])) end
@@ -114,8 +114,8 @@ end
 request = function() return requests[math.random(#requests)] end
 `
 
-// wrkScript gives the arguments with which wrk asks for more than one thing; none when it does
-// not have to. done removes its files.
+// wrkScript returns the arguments with which wrk sends different requests, or none if all requests are the same.
+// done removes its files.
 func wrkScript(a Target) (args []string, done func(), err error) {
 	if len(a.URIs) == 0 && a.Together == 0 {
 		return nil, func() {}, nil
@@ -137,7 +137,7 @@ func wrkScript(a Target) (args []string, done func(), err error) {
 	return []string{"-s", script, "--", lines, fmt.Sprint(max(1, a.Together)), rest(a, u)}, func() { _ = os.RemoveAll(dir) }, err
 }
 
-// rest is what stands in a request behind its address.
+// rest returns the part of a request that follows its address.
 func rest(a Target, u *url.URL) string {
 	fields := ""
 	for _, h := range a.Headers {
@@ -146,8 +146,7 @@ func rest(a Target, u *url.URL) string {
 	return " HTTP/1.1\r\nHost: " + u.Host + "\r\n" + fields + "\r\n"
 }
 
-// ownLoad writes the same request again and again, or one of several, and reads each answer
-// whole.
+// ownLoad sends the same request, or a random one of several, again and again. It reads each answer completely.
 func ownLoad(ctx context.Context, a Target) (Load, error) {
 	u, err := url.Parse(a.URL)
 	if err != nil {
@@ -178,7 +177,7 @@ func ownLoad(ctx context.Context, a Target) (Load, error) {
 	return Load{len(all), float64(len(all)) / long.Seconds(), Median(all), Quantile(all, 0.99)}, errors.Join(errs...)
 }
 
-// ownClient is one connection of ownLoad; it ends with the context.
+// ownClient runs one connection of ownLoad until the context ends.
 func ownClient(ctx context.Context, host string, requests []string, together int) (took []time.Duration, err error) {
 	conn, err := net.Dial("tcp", host)
 	if err != nil {

@@ -55,7 +55,7 @@ type loop struct {
 	plain, zipped []byte
 }
 
-// run is one thread.
+// run runs one thread: it accepts connections and answers their requests.
 func (l *loop) run() error {
 	runtime.LockOSThread()
 	s, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK, 0)
@@ -99,7 +99,7 @@ func (l *loop) run() error {
 	}
 }
 
-// answer reads what has come and answers the requests in it, all in one write.
+// answer reads from a connection and answers all requests that it has read, in one write.
 func (l *loop) answer(fd int, buf []byte) ([]byte, error) {
 	n, err := syscall.Read(fd, buf[len(buf):cap(buf)])
 	switch {
@@ -128,7 +128,7 @@ func (l *loop) answer(fd int, buf []byte) ([]byte, error) {
 	return buf, writeAll(fd, all)
 }
 
-// writeAll writes; it spins while the client does not read.
+// writeAll writes all bytes. It tries again without a pause while the client does not read.
 func writeAll(fd int, p []byte) error {
 	for len(p) > 0 {
 		n, err := syscall.Write(fd, p)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Options are the flags every part sees.
+// Options are the flags that every part can read.
 type Options struct {
 	Bin      string        // the understudy binary
 	Self     string        // the bench program, whose children measure inside
@@ -22,7 +22,7 @@ type Options struct {
 	Command  string        // what was typed, for the results
 }
 
-// NewFlags is an empty set of flags that explains itself on out.
+// NewFlags returns an empty set of flags that prints its help to out.
 func NewFlags(name string, out io.Writer) *flag.FlagSet {
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(out)

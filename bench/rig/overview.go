@@ -16,7 +16,8 @@ import (
 // OverviewFile is the name of the overview in the folder of drawings.
 const OverviewFile = "overview.svg"
 
-// overview lists the bars: what was measured, in which file, and where its milliseconds stand in it.
+// overview lists the bars of the chart: what was measured, the file of the result, and the pattern that finds the
+// milliseconds in it.
 var overview = []struct {
 	name, file string
 	value      *regexp.Regexp
@@ -38,8 +39,8 @@ const (
 	overviewMargin = 36.0
 )
 
-// DrawOverview draws the medians of several results, read from their files in a folder, as an SVG that
-// follows the reader's light or dark scheme. The numbers stand in it as text, too.
+// DrawOverview draws the medians of several results, which it reads from the files of a folder. The SVG follows
+// the reader's light or dark scheme, and contains the numbers as text, too.
 func DrawOverview(results string) ([]byte, error) {
 	x := func(ms float64) float64 {
 		return plotLeft + (plotRight-plotLeft)*math.Log(ms/overviewFirst)/math.Log(overviewLast/overviewFirst)

@@ -18,14 +18,14 @@ type Part struct {
 	Run         func(ctx context.Context, r *Run) error
 }
 
-// Run is what a part is given: the options, a scratch folder, and a report.
+// Run has what a part needs: the options, a folder for its files, and a report.
 type Run struct {
 	Options
 	*report
 	Dir string
 }
 
-// RunAll runs parts one after the other. One that fails does not stop the rest.
+// RunAll runs parts one after the other. If a part fails, the others still run.
 func RunAll(ctx context.Context, o Options, chosen []Part, out io.Writer) error {
 	var errs []error
 	for _, p := range chosen {
@@ -40,7 +40,7 @@ func RunAll(ctx context.Context, o Options, chosen []Part, out io.Writer) error 
 	return errors.Join(errs...)
 }
 
-// runOne runs a part in a fresh folder and writes its results.
+// runOne runs a part in a new folder and writes its results.
 func runOne(ctx context.Context, o Options, p Part, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "understudy-bench-")
 	if err != nil {
@@ -62,7 +62,8 @@ func runOne(ctx context.Context, o Options, p Part, out io.Writer) (err error) {
 	return os.WriteFile(filepath.Join(o.Results, p.Name+".txt"), r.text(), 0o644)
 }
 
-// Times returns how often something is done: full, a ninth of it in a turn of a comparison, or a few in a smoke.
+// Times returns how often something is done: full, a ninth of it in a round of a comparison, or quick in a quick
+// run.
 func (r *Run) Times(full, quick int) int {
 	switch {
 	case r.Quick:
@@ -73,10 +74,10 @@ func (r *Run) Times(full, quick int) int {
 	return full
 }
 
-// mostInTurn is how many records a turn of a comparison holds.
+// mostInTurn is the maximum number of records in a round of a comparison.
 const mostInTurn = 100_000
 
-// Size returns how much there is: full, at most a hundred thousand in a turn of a comparison, or little in a smoke.
+// Size returns a number of records: full, at most mostInTurn in a round of a comparison, or quick in a quick run.
 func (r *Run) Size(full, quick int) int {
 	switch {
 	case r.Quick:
@@ -87,7 +88,8 @@ func (r *Run) Size(full, quick int) int {
 	return full
 }
 
-// Long returns how long something takes: full, a quarter of it in a turn of a comparison, and no time in a smoke.
+// Long returns how long a measurement lasts: full, a quarter of it in a round of a comparison, or at most 150 ms
+// in a quick run.
 func (r *Run) Long(full time.Duration) time.Duration {
 	switch {
 	case r.Quick:

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// nginxConfig is nginx as a cache with all that helps it: the page in memory (with sendfile and
-// tcp_nopush a page of 100 KB waits 20 to 40 ms for the last of its segments), packed as it
-// came, no checks of files, connections kept for good.
+// nginxConfig configures nginx as a cache with everything that makes it faster. The page is in memory, as it was
+// received. Connections stay open, and files are not checked again. sendfile is off, because with sendfile and
+// tcp_nopush the last segment of a page of 100 KB waits 20 to 40 ms.
 const nginxConfig = `user root; worker_processes 2; daemon off; pid %[1]s/nginx.pid; error_log %[1]s/nginx.err;
 events { worker_connections 20000; }
 http {
@@ -35,15 +35,15 @@ http {
 }
 `
 
-// varnishConfig has Varnish keep what comes with a credential.
+// varnishConfig makes Varnish store answers to requests with a credential.
 const varnishConfig = `vcl 4.1;
 backend default { .host = "%s"; .port = "%s"; }
 sub vcl_recv { unset req.http.Authorization; return (hash); }
 sub vcl_backend_response { set beresp.ttl = 2h; }
 `
 
-// Nginx starts nginx in front of a server, with an access log or without. ErrNoPeer: it is
-// not installed.
+// Nginx starts nginx in front of a server, with or without an access log. It returns ErrNoPeer if nginx is not
+// installed.
 func (r *Run) Nginx(ctx context.Context, up string, logs bool) (*Child, error) {
 	at, err := freePort()
 	if err != nil {
@@ -93,10 +93,10 @@ func (r *Run) Varnish(ctx context.Context, up string) (*Child, error) {
 	return peer(ctx, dir, "varnish", at, "/usr/sbin/varnishd", "-j", "none", "-F", "-a", at, "-f", file, "-n", filepath.Join(dir, "work"), "-s", "malloc,256m")
 }
 
-// ErrNoPeer says that a program to compare with is not installed.
+// ErrNoPeer is the error that a program to compare with is not installed.
 var ErrNoPeer = errors.New("not installed")
 
-// peer starts a program that says nothing when it listens.
+// peer starts a program that prints nothing when it is ready. It waits until the program answers at its address.
 func peer(ctx context.Context, dir, name, at, bin string, args ...string) (*Child, error) {
 	if _, err := os.Stat(bin); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, ErrNoPeer)

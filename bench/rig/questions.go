@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Question is asked once. What it must bring is for the part to check.
+// Question is a request that is sent once. The part itself checks the answer.
 type Question struct {
 	Group string // what it is an example of
 	URI   string
 }
 
-// Asking collects what questions took, by group.
+// Asking collects the times of requests by group.
 type Asking struct {
 	groups []string
 	took   map[string][]time.Duration
@@ -29,7 +29,7 @@ func NewAsking() *Asking {
 	return &Asking{took: map[string][]time.Duration{}, found: map[string][]int{}}
 }
 
-// Add notes one answer and how many records were in it.
+// Add adds the time of one answer, and the number of records in it.
 func (a *Asking) Add(group string, took time.Duration, found int) {
 	if _, known := a.took[group]; !known {
 		a.groups = append(a.groups, group)
@@ -39,8 +39,7 @@ func (a *Asking) Add(group string, took time.Duration, found int) {
 	a.All = append(a.All, took)
 }
 
-// Show is a row for each group, with how many records its answers had in the
-// middle, and one for all.
+// Show prints a row for each group, with the median number of records in its answers, and a row for all requests.
 func (a *Asking) Show(r *Run, title string) {
 	head := append([]string{title}, SpreadHead[1:]...)
 	rows := [][]string{append(head, "records, median")}
@@ -50,7 +49,7 @@ func (a *Asking) Show(r *Run, title string) {
 	r.Table(append(rows, Spread("all", a.All)))
 }
 
-// Held starts a rig and has it hold one kind whole.
+// Held starts a rig and syncs one kind completely.
 func (r *Run) Held(ctx context.Context, s Setup, kind string) (*Rig, error) {
 	g, err := r.Rig(ctx, s)
 	if err != nil {
@@ -66,8 +65,8 @@ func (r *Run) Held(ctx context.Context, s Setup, kind string) (*Rig, error) {
 	return g, nil
 }
 
-// Whole are the settings of a rig that keeps a kind whole and answers from
-// records, for as long as the part takes.
+// Whole returns the setup of a rig that keeps a kind complete and answers lists from records. No answer becomes
+// old during the part.
 func Whole(records int, kind string) Setup {
 	return Setup{
 		Records:  records,

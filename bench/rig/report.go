@@ -13,7 +13,7 @@ import (
 	"understudy/bench/place"
 )
 
-// report writes to the terminal and remembers the same text for the file.
+// report prints to the terminal and keeps the same text for the file of the result.
 type report struct {
 	out     io.Writer
 	kept    bytes.Buffer
@@ -26,13 +26,13 @@ func newReport(out io.Writer) *report {
 	return r
 }
 
-// text is everything said so far.
+// text returns everything that was printed so far.
 func (r *report) text() []byte { return append(bytes.TrimRight(r.kept.Bytes(), "\n"), '\n') }
 
 // Say prints one line.
 func (r *report) Say(format string, args ...any) { fmt.Fprintf(r.out, format+"\n", args...) }
 
-// head says what is measured, of what, where and when.
+// head prints what is measured, and the date, revision, machine and command.
 func (r *report) head(p Part, o Options) {
 	r.Say("%s: %s", p.Name, p.About)
 	r.Say("date      %s", time.Now().UTC().Format(time.RFC3339))
@@ -59,19 +59,19 @@ func (r *report) Table(rows [][]string) {
 	r.Say("")
 }
 
-// AtMost compares a figure with the most it may be, in the unit of both.
+// AtMost prints a figure and whether it is at most the limit. unit is the unit of both.
 func (r *report) AtMost(what string, got, limit float64, unit string) {
 	r.figures = append(r.figures, figure{what, unit, got, false})
 	r.target(what, got <= limit, strings.TrimRight(fmt.Sprintf("%s, target <= %s", Figure(got), Figure(limit))+" "+unit, " "))
 }
 
-// AtLeast compares a figure with the least it must be.
+// AtLeast prints a figure and whether it is at least the limit.
 func (r *report) AtLeast(what string, got, limit float64, unit string) {
 	r.figures = append(r.figures, figure{what, unit, got, true})
 	r.target(what, got >= limit, strings.TrimRight(fmt.Sprintf("%s, target >= %s", Figure(got), Figure(limit))+" "+unit, " "))
 }
 
-// Exactly compares a count with the only right one.
+// Exactly prints a count and whether it is the wanted count.
 func (r *report) Exactly(what string, got, want int) {
 	r.target(what, got == want, fmt.Sprintf("%d, target %d", got, want))
 }
@@ -84,7 +84,7 @@ func (r *report) target(what string, ok bool, detail string) {
 	r.Say("%-6s  %-58s %s", verdict, what, detail)
 }
 
-// Figure keeps three digits, and all of a larger number.
+// Figure returns a number with three digits, or as a whole number if it is larger.
 func Figure(v float64) string {
 	switch {
 	case v >= 100 || v <= -100 || v == float64(int64(v)):
@@ -95,7 +95,7 @@ func Figure(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-// Ms is a duration as milliseconds.
+// Ms returns a duration in milliseconds.
 func Ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // Mib is one MiB in bytes.

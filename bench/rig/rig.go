@@ -23,8 +23,8 @@ const (
 	SomeToken    = "somesecret"    // of a role that finds completed calls alone
 )
 
-// Setup is what differs between rigs; the zero value is the product's default in
-// front of a slow API of 5,000 calls that answers at once, with no polls.
+// Setup has the settings in which rigs differ. The zero value is the product's default in front of a simulated API
+// with 5,000 calls and without latency. Nothing is polled.
 type Setup struct {
 	Latency  time.Duration
 	Records  int
@@ -34,14 +34,13 @@ type Setup struct {
 	Extra    string   // further sections
 }
 
-// Rig is a running pair.
+// Rig is a simulated API and Understudy in front of it, both running.
 type Rig struct {
 	Api, Serve *Child
 	Bin, Dir   string
 }
 
-// Rig starts both; the API first, on a port of its own choosing that it keeps
-// while Understudy is stopped and started.
+// Rig starts the simulated API and then Understudy. The API keeps its port while Understudy is restarted.
 func (r *Run) Rig(ctx context.Context, s Setup) (*Rig, error) {
 	dir, err := os.MkdirTemp(r.Dir, "rig-")
 	if err != nil {
@@ -72,7 +71,7 @@ func (r *Run) Rig(ctx context.Context, s Setup) (*Rig, error) {
 	return g, nil
 }
 
-// config is the settings file of a rig.
+// config returns the settings file of a rig.
 func (s Setup) config(data, upstream string) []byte {
 	if !strings.Contains(strings.Join(s.Settings, " "), "polls:") {
 		s.Settings = append(s.Settings[:len(s.Settings):len(s.Settings)], "polls: []")
@@ -107,7 +106,7 @@ func (g *Rig) Begin(ctx context.Context) error {
 	return err
 }
 
-// Restart ends Understudy in order and starts it again.
+// Restart stops Understudy and starts it again.
 func (g *Rig) Restart(ctx context.Context) error {
 	if err := g.Serve.Stop(); err != nil {
 		return err
@@ -115,8 +114,8 @@ func (g *Rig) Restart(ctx context.Context) error {
 	return g.Begin(ctx)
 }
 
-// Calm waits until Understudy does next to nothing: what it goes on with behind
-// its answers, as counting or indexing what was walked, is over then.
+// Calm waits until Understudy uses almost no CPU time. Its background work, such as counting or indexing walked
+// records, is then done.
 func (g *Rig) Calm(ctx context.Context) error {
 	const most, look = 5 * time.Minute, 500 * time.Millisecond
 	for end := time.Now().Add(most); time.Now().Before(end); {
@@ -138,7 +137,7 @@ func (g *Rig) Calm(ctx context.Context) error {
 	return fmt.Errorf("understudy is still at work after %v", most)
 }
 
-// Close ends both.
+// Close stops both processes.
 func (g *Rig) Close() error {
 	var err error
 	if g.Serve != nil {
@@ -147,11 +146,11 @@ func (g *Rig) Close() error {
 	return errors.Join(err, g.Api.Stop())
 }
 
-// Through is the way to the API through Understudy; direct goes around it.
+// Through returns a client of the API through Understudy. Direct returns a client of the API itself.
 func (g *Rig) Through() *Client { return NewClient(g.Serve.Addresses["twilio"], Account, OurToken) }
 func (g *Rig) Direct() *Client  { return NewClient(g.Api.Addresses["slowapi"], Account, ApiToken) }
 
-// asked is what the simulated API counted.
+// asked is what the simulated API has counted.
 type asked struct {
 	Requests int            `json:"requests"`
 	ByTarget map[string]int `json:"by_target"`
@@ -162,7 +161,7 @@ func (g *Rig) Asked(ctx context.Context) (asked, error) {
 	return a, g.Direct().Json(ctx, "/-/stats", &a)
 }
 
-// counted is the part of Understudy's own counters the bench reads.
+// counted is the part of Understudy's own counters that the bench reads.
 type counted struct {
 	Requests, Warm, Stale, Cold, Coalesced int64
 	Upstream                               struct{ Requests, Errors int64 }
@@ -180,7 +179,7 @@ func (g *Rig) Faults(ctx context.Context, rules string) error {
 	return g.Direct().Post(ctx, "/-/faults", `{"rules":`+rules+`}`)
 }
 
-// Json reads a JSON answer.
+// Json sends one GET request and decodes the JSON answer.
 func (w *Client) Json(ctx context.Context, uri string, into any) error {
 	a, err := w.Get(ctx, uri)
 	if err != nil {
@@ -192,8 +191,8 @@ func (w *Client) Json(ctx context.Context, uri string, into any) error {
 	return json.Unmarshal(a.Body, into)
 }
 
-// Fast is a rig of so many pages of 50 calls whose upstream answers at once
-// and is asked as fast as it can be.
+// Fast returns the setup of a rig with the given number of pages of 50 calls. The simulated API has no latency,
+// and the budget of requests is large.
 func Fast(pages int) Setup {
 	return Setup{Records: 50 * pages, Settings: []string{"rate: 100000", "concurrency: 20"}, Mirror: "memory: 25MiB"}
 }

@@ -12,9 +12,9 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// Tables prints which tables take the space in a store that no process has open,
-// by SQLite's dbstat table. It returns the bytes a record of what only the search
-// by words needs: the tables of the full-text index called words.
+// Tables prints which tables take the disk space of a store that no process has open, from SQLite's dbstat table.
+// It returns the bytes for each record that only the search by words needs: the tables of the full-text index
+// words.
 func (r *Run) Tables(ctx context.Context, path string, records int) (search float64, err error) {
 	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
 	if err != nil {

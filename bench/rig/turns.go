@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Turns lets two ways take turns, each so many times a round, and shows their
-// times. It gives how many times as fast ours is, of each round, and the most
-// that ours allocated each time.
+// Turns runs two functions alternately, each the given number of times in a round, and prints their times. For
+// each round it returns how many times as fast ours is. allocs is the maximum number of allocations of ours in one
+// call.
 func (r *Run) Turns(title, theirName string, times int, ours, theirs func() error) (ratios []float64, allocs float64, err error) {
 	table := [][]string{{title, "ours us", "allocations", theirName + " us", "allocations", "times as fast"}}
 	ways := []func() error{ours, theirs}
@@ -32,7 +32,7 @@ func (r *Run) Turns(title, theirName string, times int, ours, theirs func() erro
 	return ratios, allocs, nil
 }
 
-// Each is what one of many runs took, and how often it allocated.
+// Each runs a function many times. It returns the mean time and the mean number of allocations of one call.
 func Each(do func() error, times int) (took time.Duration, allocs float64, err error) {
 	if err := do(); err != nil { // with memory to use again from now on
 		return 0, 0, err
@@ -51,5 +51,5 @@ func Each(do func() error, times int) (took time.Duration, allocs float64, err e
 	return took / time.Duration(times), float64(after.Mallocs-before.Mallocs) / float64(times), nil
 }
 
-// Us is a duration as microseconds.
+// Us returns a duration in microseconds.
 func Us(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -18,22 +18,21 @@ import (
 	"understudy/internal/store"
 )
 
-// observation is one thing that came to be known: a record looks so in a shape from
-// then on, or is gone.
+// sight is one observation: from then on a record looks so in a shape, or is deleted.
 type sight struct {
 	step, at  int // at in seconds
 	shape, id string
 	row       *clocked // nil: gone
 }
 
-// hold is what is known of a record in a shape.
+// hold is what the oracle knows of a record in one shape.
 type hold struct {
 	body        string
 	seen        int
 	gone, final bool
 }
 
-// pastOracle is what a store must remember, written plainly.
+// pastOracle keeps in plain form what a store must remember.
 type pastOracle struct {
 	source  string
 	now     int
@@ -47,7 +46,7 @@ type pastOracle struct {
 
 var pastShapes = []string{"calls", "brief"}
 
-// anyPast draws pasts and compares at the end of each.
+// anyPast saves random histories, and compares the store with the oracle at the end of each.
 func anyPast(t *testing.T, s *suite) {
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -152,7 +151,7 @@ func (o *pastOracle) seen(shape string, r *clocked) {
 	}
 }
 
-// fieldsApart names what differs between two of the bodies drawn here.
+// fieldsApart returns the names of the fields in which two of the random bodies differ.
 func fieldsApart(a, b string) string {
 	var names []string
 	if a[:strings.Index(a, "pad")] != b[:strings.Index(b, "pad")] {
@@ -188,8 +187,7 @@ func (o *pastOracle) goes(rt *rapid.T, s *suite, id string) {
 	o.words = append(o.words, "went "+id)
 }
 
-// at is what was known of a record in a shape at a time; nil: nothing, or that
-// it was gone.
+// at returns how a record looked in a shape at a time. It returns nil if the record was unknown or deleted then.
 func (o *pastOracle) at(shape, id string, at int) (found *clocked) {
 	for _, one := range o.sights {
 		if one.shape == shape && one.id == id && one.at <= at {
@@ -199,7 +197,7 @@ func (o *pastOracle) at(shape, id string, at int) (found *clocked) {
 	return found
 }
 
-// history is told of a record.
+// history returns the history of a record in the words of the function told.
 func (o *pastOracle) history(id string) (words []string) {
 	type line struct {
 		sight      sight
@@ -243,7 +241,7 @@ func (o *pastOracle) history(id string) (words []string) {
 	return words
 }
 
-// window is what is in a window at a time.
+// window returns the ids of the records that a range scan must find as of a time.
 func (o *pastOracle) window(w query.RangeScan, when int) (ids []string) {
 	clocks := map[string]int64{}
 	for id := range o.held {

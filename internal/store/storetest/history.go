@@ -15,7 +15,7 @@ import (
 	"understudy/request"
 )
 
-// oracle is what a store must know, written plainly.
+// oracle keeps in plain form what a store must know.
 type oracle struct {
 	pages      map[string]*understudy.Page
 	body       map[string]string // by shape and id: the current body
@@ -139,7 +139,8 @@ func (o *oracle) touch(rt *rapid.T, s *suite, base string) {
 	}
 }
 
-// superseded is the rule, told once more.
+// superseded reports whether a page must be superseded. It computes the rule once more, independently of the
+// store.
 func (o *oracle) superseded(p *understudy.Page) bool {
 	if (p.List || len(p.Rows) == 0) && p.Generation < o.generation {
 		return true

@@ -64,7 +64,7 @@ func RunJobs(t *testing.T, open func(t testing.TB) Jobs) {
 	}
 }
 
-// desk is one store under test, with the words the rules are told in.
+// desk is a store under test, with the helpers in which the rules are written.
 type desk struct {
 	*testing.T
 	Jobs

@@ -12,8 +12,8 @@ import (
 	"understudy/internal/query"
 )
 
-// told is a history in words, the newest first: "calls 20-" is seen from 20 s
-// on, "gone 10-20" was gone from 10 s to 20 s.
+// told returns a history in words, the newest version first. "calls 20-" means that the version was seen from 20 s
+// on. "gone 10-20" means that the record was deleted from 10 s to 20 s.
 func told(all []understudy.Version) (words []string) {
 	second := func(t time.Time) string {
 		if t.IsZero() {
@@ -48,7 +48,7 @@ func (s *suite) history(id string, want ...string) []understudy.Version {
 	return all
 }
 
-// then makes sure how a record looked at a time; "": it was not there.
+// then checks how a record looked at a time. The body "" means that it must not be found.
 func (s *suite) then(shape, id string, seconds int, body string) *understudy.Record {
 	s.Helper()
 	rec, err := s.RecordAt(s.Context(), Source, "calls", shape, id, at(seconds))
@@ -134,8 +134,8 @@ func goingsRemembered(t *testing.T, s *suite) {
 	mustVerify(t, s.Store)
 }
 
-// What lost a race, stood above itself in a page, or came while the clock was
-// ahead has no place of its own in time.
+// oddSightsRemembered saves rows that lost a race, rows below the same record in one page, and rows from a time
+// when the clock was ahead. None of them may get a place of its own in the history.
 func oddSightsRemembered(t *testing.T, s *suite) {
 	s.save(list("/a", at(100), call(1, "x")))
 	s.save(list("/b", at(90), call(1, "late")))
@@ -207,7 +207,7 @@ func fieldsOfChanges(t *testing.T, s *suite) {
 	}
 }
 
-// forgottenPast: what is forgotten has no past.
+// forgottenPast checks that a forgotten record has no history.
 func forgottenPast(t *testing.T, s *suite) {
 	for i, state := range []string{"a", "b", "c", "b", "d"} {
 		s.save(list("/l", at(10*i), call(1, state), call(2, state)))

@@ -76,7 +76,7 @@ func date(unix int64) string {
 	return `"` + time.Unix(unix, 0).UTC().Format(time.RFC1123Z) + `"`
 }
 
-// ended is when it ended; 0: null.
+// ended returns the time when the call ended, or 0 if it has not started.
 func (p placed) ended() int64 {
 	if p.start == 0 {
 		return 0
@@ -94,7 +94,7 @@ func (p placed) body() string {
 		p.id(), date(p.created), date(p.start), date(p.ended()), p.status, p.to, parent)
 }
 
-// page makes a list page after a record (nil: the first page).
+// placedPage returns a list page that follows the record after. If after is nil, it is the first page.
 func placedPage(when time.Time, after *placed, more bool, rows ...placed) *understudy.Page {
 	uri := Path + fmt.Sprintf("?PageSize=%d", max(len(rows), 1))
 	if after != nil {
@@ -192,7 +192,7 @@ func (s *seeker) place(n int) query.OrderKey {
 	return p
 }
 
-// second is a call that began so many seconds after the epoch.
+// second returns a call that began the given number of seconds after the epoch.
 func second(n int, seconds int64) placed {
 	return placed{n: n, created: Epoch.Unix() + seconds, start: Epoch.Unix() + seconds, status: "completed", to: "+14155550111"}
 }
@@ -266,7 +266,7 @@ func oddRow(_ *testing.T, s *seeker) {
 	s.want(7, 6, 1, 2, 8, 3, 4, 5)
 }
 
-// placeAt is the first place of a second.
+// placeAt returns the first place of a second.
 func placeAt(second int64) query.OrderKey { return query.OrderKey(second << 30) }
 
 func clocksPlace(_ *testing.T, s *seeker) {

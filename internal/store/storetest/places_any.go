@@ -191,8 +191,8 @@ func manyInOneSecond(_ *testing.T, s *seeker) {
 	s.want(want...)
 }
 
-// anyList saves pages of a list that grows and changes in random order, and
-// compares what is found with the list.
+// anyList saves pages of a list that grows and changes at random, and compares the records found in the store with
+// the list.
 func anyList(t *testing.T, s *seeker) {
 	rapid.Check(t, func(rt *rapid.T) {
 		one := s.open(t)
@@ -208,7 +208,7 @@ func anyList(t *testing.T, s *seeker) {
 	})
 }
 
-// listing is a list of upstream's, the newest first, and what was saved of it.
+// listing is a list of the upstream, newest record first, whose pages are saved in the store.
 type listing struct {
 	s     Seeker
 	t     *rapid.T
@@ -256,7 +256,7 @@ func (w *listing) save(p *understudy.Page) {
 	}
 }
 
-// page saves the page of a size after some rows, and says how many it has.
+// page saves the page that begins at a row, and returns its number of rows.
 func (w *listing) page(from, size int) int {
 	rows := w.rows[from:min(from+size, len(w.rows))]
 	if len(rows) > 0 {
@@ -291,7 +291,7 @@ func (w *listing) step() {
 	}
 }
 
-// walk saves all pages, from the top down, while some arrive.
+// walk saves all pages from the newest to the oldest. If arrivals is true, new records are added meanwhile.
 func (w *listing) walk(arrivals bool) {
 	for from := 0; from < len(w.rows); {
 		from += w.page(from, 1+w.rng.IntN(12))
@@ -325,8 +325,7 @@ func (w *listing) compare() {
 	}
 }
 
-// window compares a window of time, which is about that of a record, alone and
-// with a term.
+// window searches a range of time around a random record, with and without another condition.
 func (w *listing) window() {
 	if len(w.rows) == 0 {
 		return

@@ -218,8 +218,8 @@ func writeAnswer(t *testing.T, s *suite) {
 	s.noRecord("calls", sid(1))
 }
 
-// H1: what a write's own answer shows is saved though another write came since,
-// and though a fetch that read the record before ended after it.
+// writeAnswerWins checks rule H1: the record in the answer of a write is saved even if another write was made
+// since. A fetch that read the record before the write, but ended after it, does not replace it.
 func writeAnswerWins(t *testing.T, s *suite) {
 	s.save(list("/l", at(9), call(1, "x"), call(2, "x")))
 	if _, err := s.Touch(t.Context(), request.Invalidation{Source: Source, Kind: "calls", ID: sid(3)}); err != nil {

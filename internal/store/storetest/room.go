@@ -20,11 +20,11 @@ import (
 	"understudy/request"
 )
 
-// Limit is what the stores of RunLimited are opened with, in bytes.
+// Limit is the limit in bytes of the stores that RunLimited opens.
 const Limit = 1 << 20
 
-// RunLimited runs the rules of a limit; open returns a new, empty store with
-// that limit and clock each time and sees to its end with t.Cleanup.
+// RunLimited runs the rules of a store with a limit. open returns a new, empty store with that limit and clock
+// each time, and closes it with t.Cleanup.
 func RunLimited(t *testing.T, open func(t testing.TB, limit int64, now func() time.Time) Store) {
 	t.Run("what-was-not-read-for-longest-goes-first", func(t *testing.T) {
 		w := &watch{}
@@ -57,22 +57,21 @@ func RunLimited(t *testing.T, open func(t testing.TB, limit int64, now func() ti
 	})
 }
 
-// histories are written to one store, one after the other, before the next is
-// opened.
+// histories is the number of random histories that are written to one store before the next store is opened.
 const histories = 6
 
-// watch is a clock that is set by hand, and read by many.
+// watch is a clock that the test sets. Several goroutines may read it.
 type watch struct{ seconds atomic.Int64 }
 
 func (w *watch) Now() time.Time { return at(int(w.seconds.Load())) }
 
-// pass lets time pass and says what time it is then.
+// pass moves the clock forward and returns the new time.
 func (w *watch) pass(d time.Duration) time.Time {
 	w.seconds.Add(int64(d / time.Second))
 	return w.Now()
 }
 
-// noise is text that does not pack well.
+// noise returns a text that compresses badly.
 func noise(seed uint64, n int) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	raw := make([]byte, n*3/4)
@@ -82,13 +81,12 @@ func noise(seed uint64, n int) string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// large is a record whose body takes about a kilobyte, another one for each
-// state.
+// large returns a record whose body has about a kilobyte. Each state has another body.
 func large(n int, state uint64) row {
 	return row{id: sid(n), body: fmt.Sprintf(`{"sid": "%s", "noise": "%s"}`, sid(n), noise(uint64(n)<<32|state, 1000))}
 }
 
-// largeList is a list of records from..from+20 in a state.
+// largeList returns a list of the 20 records from number from on, all in the same state.
 func largeList(uri string, when time.Time, from int, state uint64) *understudy.Page {
 	var rows []row
 	for i := range 20 {
@@ -109,7 +107,7 @@ func (s *suite) space() store.Space {
 	return space
 }
 
-// evict makes room and looks at the limit.
+// evict evicts pages and versions, and checks that the store is within its limit.
 func (s *suite) evict() store.Space {
 	s.Helper()
 	if err := s.Evict(s.Context()); err != nil {
@@ -302,7 +300,7 @@ func (h *crowded) forget(id string) {
 	}
 }
 
-// read looks at a page: it is what was saved last, or not there.
+// read reads a page. It must be the page that was saved last, or not found.
 func (h *crowded) read(uri string) {
 	got, err := h.ReadPage(context.Background(), key(uri))
 	want := h.pages[uri]

@@ -98,7 +98,7 @@ func Run(t *testing.T, open func(t testing.TB) Store) {
 	}
 }
 
-// suite is one store under test, with the words the rules are told in.
+// suite is a store under test, with the helpers in which the rules are written.
 type suite struct {
 	*testing.T
 	Store
@@ -116,10 +116,10 @@ type row struct {
 	final    bool
 }
 
-// clock is what the spec would read from a body: the same body, the same time.
+// clock returns the time that a spec would read from a body. The same body always has the same time.
 func clock(r row) int64 { return int64(len(r.body))*1_000_003 - 50_000_000 }
 
-// at is a moment of the suite's time, in seconds.
+// at returns the time that is the given number of seconds after the epoch.
 func at(seconds int) time.Time { return Epoch.Add(time.Duration(seconds) * time.Second) }
 
 func key(uri string) understudy.Key { return understudy.Key{Source: Source, URI: uri} }
@@ -221,7 +221,7 @@ func (s *suite) same(got, want *understudy.Page) {
 	}
 }
 
-// strip is a page without its long parts, to be printed.
+// strip returns a page without its body and rows, for messages.
 func strip(p *understudy.Page) understudy.Page {
 	short := *p
 	short.Body, short.Rows = nil, nil
@@ -266,8 +266,7 @@ func (s *suite) changes() []understudy.Change {
 	return all
 }
 
-// wantChanges compares changes with words like "came CA…", ids short as call
-// numbers.
+// wantChanges compares changes with words such as "came CA…".
 func (s *suite) wantChanges(got []understudy.Change, want ...string) {
 	s.Helper()
 	var words []string

@@ -45,7 +45,7 @@ func RunText(t *testing.T, open func(t testing.TB) Seeker) {
 // times.
 type letter map[string]any
 
-// letterPage is the answer that shows a message in a shape.
+// letterPage returns an answer that shows a message in a shape.
 func letterPage(n int, shape string, when time.Time, l letter) *understudy.Page {
 	all := maps.Clone(l)
 	all["sid"] = letterID(n)
@@ -75,8 +75,8 @@ func (s *seeker) letters(shape string, all ...letter) {
 	}
 }
 
-// findText is the numbers of the messages a text finds, the newest first, and
-// makes sure that they are as many as are counted.
+// findText returns the numbers of the messages that a text finds, newest first. It returns an error if Count
+// counts another number of messages.
 func findText(s Seeker, text *query.Text) (found []int, err error) {
 	q := query.RecordQuery{Source: Source, Kinds: []string{"messages"}, Text: text}
 	err = s.Seek(context.Background(), q, func(f query.Hit) bool {
@@ -248,7 +248,7 @@ func textFields(_ *testing.T, s *seeker) {
 	}
 }
 
-// A record is found by what it says in any shape, once.
+// textShapes checks that a record is found once by the words of any of its shapes.
 func textShapes(_ *testing.T, s *seeker) {
 	s.save(letterPage(1, "messages", at(0), letter{"body": "in both, here"}))
 	s.save(letterPage(1, "detail", at(1), letter{"body": "in both, there"}))
@@ -303,8 +303,8 @@ func textLimits(_ *testing.T, s *seeker) {
 	s.wantText(&query.Text{Op: query.TextPhrase, Prefix: true, Words: []string{body.String()[:160]}}, 2)
 }
 
-// anyText saves messages in many scripts, changes them and takes them away, and
-// compares what random texts find with what each message says.
+// anyText saves, changes and deletes messages in many scripts. It compares what random texts find with the
+// messages.
 func anyText(t *testing.T, s *seeker) {
 	var before letters // opening a store takes longer than all the rest: one check goes on where another ended
 	rapid.Check(t, func(rt *rapid.T) {

@@ -126,8 +126,8 @@ func formatted(e164 string) string {
 // Path is the path of the list of calls.
 const Path = "/2010-04-01/Accounts/" + Account + "/Calls.json"
 
-// URI is the canonical URI of page n of the list at a page size; the call
-// before the page, if any, is named in its token.
+// URI returns the canonical URI of page n of the list at a page size. If the page is not the first, its token
+// names the call before it.
 func (w *World) URI(size, n, before int) string {
 	uri := Path + "?PageSize=" + strconv.Itoa(size)
 	if n > 0 {
@@ -136,9 +136,8 @@ func (w *World) URI(size, n, before int) string {
 	return uri
 }
 
-// List is page n of the list at a page size, from the call at an index on, and
-// the index after it; what changed or is gone is taken into account. at is when
-// it was fetched.
+// List returns page n of the list at a page size, beginning with the call at an index, and the index after the
+// page. It takes changed and deleted calls into account. at is the time of the fetch.
 func (w *World) List(size, n, from int, at time.Time) (p *understudy.Page, next int) {
 	var on []int
 	i := from
