@@ -34,6 +34,9 @@ type KV interface {
 	ReadValues(ctx context.Context, prefix string) (map[string][]byte, error)
 	// SetValue stores a value and replaces the former one. A nil value deletes it.
 	SetValue(ctx context.Context, name string, value []byte) error
+	// Change replaces a value by the result of change, which receives the present value, or nil if there is none. A nil
+	// result deletes the value. No other process can change the value meanwhile. change must not use the store.
+	Change(ctx context.Context, name string, change func(old []byte) (value []byte, err error)) error
 }
 
 // SharedKV is a KV of whose values several processes keep copies in memory. The store implements it.
@@ -42,9 +45,6 @@ type SharedKV interface {
 	// Watch calls put with every value whose name begins with prefix, and later with every changed value, whichever
 	// process changed it. A nil value was deleted. put must not use the store, also not while it waits for a lock.
 	Watch(ctx context.Context, prefix string, put func(name string, value []byte) error) error
-	// Change replaces a value by the result of change, which receives the present value, or nil if there is none. A nil
-	// result deletes the value. No other process can change the value meanwhile. change must not use the store.
-	Change(ctx context.Context, name string, change func(old []byte) (value []byte, err error)) error
 	// ChangeQuietly does what Change does, but other processes may receive the value late.
 	ChangeQuietly(ctx context.Context, name string, change func(old []byte) (value []byte, err error)) error
 }

@@ -63,7 +63,7 @@ func NewHasher() (*Hasher, error) {
 // Open loads the stored key of the installation. The first call creates it.
 func (h *Hasher) Open(ctx context.Context, n understudy.KV) error {
 	key, err := token.Key(func() ([]byte, error) { return understudy.ReadValue(ctx, n, kvKey) },
-		func(key []byte) error { return n.SetValue(ctx, kvKey, key) })
+		func(change func([]byte) ([]byte, error)) error { return n.Change(ctx, kvKey, change) })
 	if err != nil {
 		return fmt.Errorf("access: the key of hashes: %w", err)
 	}

@@ -50,6 +50,11 @@ func (n notes) SetValue(_ context.Context, name string, value []byte) error {
 	return nil
 }
 
+func (n notes) Change(_ context.Context, name string, change func([]byte) ([]byte, error)) (err error) {
+	n[name], err = change(n[name])
+	return err
+}
+
 // The key is made once, and a later start has the same.
 func TestTheKeyOfHashesIsKept(t *testing.T) {
 	kept, hashes := notes{}, []string{}

@@ -129,31 +129,35 @@ func (r *roots) restoreAsked(ctx context.Context, src *spec.Source, asked, roots
 	if !isRemembering(src) {
 		return nil
 	}
-	name := "roots/" + src.Name
-	raw, err := r.crawler.o.KV.Value(ctx, name)
-	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
-		return fmt.Errorf("walk: roots of %s: %w", src.Name, err)
-	}
-	var known []string
-	if len(raw) > 0 && json.Unmarshal(raw, &known) != nil {
-		known = nil
-	}
-	before := len(known)
-	for _, root := range slices.Sorted(maps.Keys(asked)) {
-		if !slices.Contains(known, root) && len(known) < maxRequestedRoots {
-			known = append(known, root)
+	name, known := "roots/"+src.Name, []string(nil)
+	add := func(old []byte) ([]byte, error) {
+		if known = nil; json.Unmarshal(old, &known) != nil {
+			known = nil // the value is empty or unreadable
 		}
+		before := len(known)
+		for _, root := range slices.Sorted(maps.Keys(asked)) {
+			if !slices.Contains(known, root) && len(known) < maxRequestedRoots {
+				known = append(known, root)
+			}
+		}
+		if len(known) == before {
+			return old, nil
+		}
+		return json.Marshal(known)
+	}
+	raw, err := understudy.ReadValue(ctx, r.crawler.o.KV, name)
+	if err == nil && len(asked) > 0 {
+		err = r.crawler.o.KV.Change(ctx, name, add)
+	} else if err == nil {
+		_, err = add(raw)
+	}
+	if err != nil {
+		return fmt.Errorf("walk: roots of %s: %w", src.Name, err)
 	}
 	for _, root := range known {
 		roots[root] = true
 	}
-	if len(known) == before {
-		return nil
-	}
-	if raw, err = json.Marshal(known); err != nil {
-		return err
-	}
-	return r.crawler.o.KV.SetValue(ctx, name, raw)
+	return nil
 }
 
 // addDiscovered adds the stored records of the kind that names roots.

@@ -6,6 +6,7 @@ package crawl
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -328,6 +329,12 @@ func (w *world) SetValue(_ context.Context, name string, value []byte) error {
 	w.kv[name] = value
 	w.writes++
 	return nil
+}
+
+func (w *world) Change(ctx context.Context, name string, change func([]byte) ([]byte, error)) error {
+	old, _ := w.Value(ctx, name)
+	value, err := change(old)
+	return errors.Join(err, w.SetValue(ctx, name, value))
 }
 
 // Enqueue keeps a job until work runs it.

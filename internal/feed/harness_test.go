@@ -78,6 +78,16 @@ func (t *table) SetValue(_ context.Context, name string, value []byte) error {
 	return nil
 }
 
+func (t *table) Change(_ context.Context, name string, change func([]byte) ([]byte, error)) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	value, err := change(slices.Clone(t.notes[name]))
+	if err = errors.Join(t.err, err); err == nil {
+		t.notes[name] = value
+	}
+	return err
+}
+
 // put appends changes, which get their numbers.
 func (t *table) put(source string, changes ...understudy.Change) {
 	t.mu.Lock()

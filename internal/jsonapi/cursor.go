@@ -14,7 +14,7 @@ import (
 func LoadSealingKey(ctx context.Context, kv understudy.KV, pkg string) ([]byte, error) {
 	name := pkg + "/key"
 	key, err := token.Key(func() ([]byte, error) { return understudy.ReadValue(ctx, kv, name) },
-		func(key []byte) error { return kv.SetValue(ctx, name, key) })
+		func(change func([]byte) ([]byte, error)) error { return kv.Change(ctx, name, change) })
 	if err != nil {
 		return nil, fmt.Errorf("%s: cursors: %w", pkg, err)
 	}

@@ -2,10 +2,14 @@ package jsonapi_test
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/internal/jsonapi"
+	"understudy/internal/store/storetest"
 )
 
 // values keep one value.
@@ -22,9 +26,29 @@ func (v *values) Value(_ context.Context, name string) ([]byte, error) {
 	return v.data, nil
 }
 
-func (v *values) SetValue(_ context.Context, name string, data []byte) error {
-	v.name, v.data = name, data
-	return nil
+func (v *values) Change(_ context.Context, name string, change func([]byte) ([]byte, error)) (err error) {
+	v.name = name
+	v.data, err = change(v.data)
+	return err
+}
+
+func TestProcessesThatStartAtOnceGetTheSameKey(t *testing.T) {
+	var stores [2]understudy.KV
+	a, b := storetest.OpenTwo(t)
+	stores[0], stores[1] = a.KV, b.KV
+	for round := range 10 {
+		var keys [2][]byte
+		var wg sync.WaitGroup
+		for i, kv := range stores {
+			wg.Go(func() {
+				var err error
+				keys[i], err = jsonapi.LoadSealingKey(t.Context(), kv, fmt.Sprint("feed", round))
+				checktest.NoError(t, err, "load the key")
+			})
+		}
+		wg.Wait()
+		checktest.Equal(t, string(keys[0]), string(keys[1]), "the keys of round %d", round)
+	}
 }
 
 func TestCursorsOpenForTheirRoleAlone(t *testing.T) {

@@ -73,8 +73,8 @@ func (s *Sealer) Open(text string, size int) ([]byte, error) {
 }
 
 // Key returns the key that the function get reads from a store. If there is none, Key creates a key and stores it with
-// the function put.
-func Key(get func() ([]byte, error), put func(key []byte) error) ([]byte, error) {
+// the function change, which replaces the stored key in one step. So processes that start at once get the same key.
+func Key(get func() ([]byte, error), change func(func(old []byte) (key []byte, err error)) error) ([]byte, error) {
 	key, err := get()
 	if err != nil {
 		return nil, fmt.Errorf("token: read the key: %w", err)
@@ -82,11 +82,16 @@ func Key(get func() ([]byte, error), put func(key []byte) error) ([]byte, error)
 	if len(key) == KeySize {
 		return key, nil
 	}
-	key = make([]byte, KeySize)
-	if _, err := rand.Read(key); err != nil {
-		return nil, fmt.Errorf("token: make a key: %w", err)
-	}
-	if err := put(key); err != nil {
+	err = change(func(old []byte) ([]byte, error) {
+		if len(old) == KeySize {
+			key = old
+			return old, nil
+		}
+		key = make([]byte, KeySize)
+		_, err := rand.Read(key)
+		return key, err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("token: keep the key: %w", err)
 	}
 	return key, nil

@@ -62,19 +62,24 @@ func TestSeal(t *testing.T) {
 
 func TestKey(t *testing.T) {
 	var kept []byte
-	get, put := func() ([]byte, error) { return kept, nil }, func(key []byte) error { kept = key; return nil }
-	first, err := Key(get, put)
+	get := func() ([]byte, error) { return kept, nil }
+	change := func(change func([]byte) ([]byte, error)) (err error) { kept, err = change(kept); return err }
+	first, err := Key(get, change)
 	checktest.MustNoError(t, err, "")
 	checktest.MustEqual(t, len(first), KeySize, "len(first)")
 	checktest.MustTrue(t, bytes.Equal(first, kept), "first is %q, want %q", first, kept)
-	if again, err := Key(get, put); err != nil || !bytes.Equal(first, again) {
+	if again, err := Key(get, change); err != nil || !bytes.Equal(first, again) {
 		t.Errorf("another key, %v", err)
 	}
+	none := func() ([]byte, error) { return nil, nil }
+	if late, err := Key(none, change); err != nil || !bytes.Equal(first, late) {
+		t.Errorf("another key than that of a process that was faster, %v", err)
+	}
 	bad := errors.New("disk")
-	if _, err := Key(func() ([]byte, error) { return nil, bad }, put); !errors.Is(err, bad) {
+	if _, err := Key(func() ([]byte, error) { return nil, bad }, change); !errors.Is(err, bad) {
 		t.Error(err)
 	}
-	if _, err := Key(func() ([]byte, error) { return nil, nil }, func([]byte) error { return bad }); !errors.Is(err, bad) {
+	if _, err := Key(none, func(func([]byte) ([]byte, error)) error { return bad }); !errors.Is(err, bad) {
 		t.Error(err)
 	}
 }

@@ -28,6 +28,8 @@ func (v values) SetValue(_ context.Context, name string, value []byte) error {
 	return nil
 }
 
+func (values) Change(context.Context, string, func([]byte) ([]byte, error)) error { panic("not used") }
+
 // process is one that counts.
 type process struct {
 	days    *Days
