@@ -26,7 +26,8 @@ type env struct {
 	currentAges atomic.Pointer[Ages]
 	now         func() time.Time
 	log         *slog.Logger
-	start       time.Time // the time of the start, from which monotonicTime counts
+	memory      func() bool // whether memory contains what other processes have changed; nil if there are none
+	start       time.Time   // the time of the start, from which monotonicTime counts
 
 	unreadable  atomic.Bool  // whether the last read from the store failed; the failure has then been logged
 	nextReadLog atomic.Int64 // when the next failure may be logged, as monotonicTime
@@ -35,6 +36,9 @@ type env struct {
 	ctx         context.Context // a context that ends when the mirror is closed
 	work        sync.WaitGroup  // counts all running goroutines of the mirror
 }
+
+// isMemoryCurrent reports whether pages in memory may be answered as they are.
+func (v *env) isMemoryCurrent() bool { return v.memory == nil || v.memory() }
 
 // remainingPause returns how much is left of a pause that ends at until. It returns 0 if the pause is over, or if
 // more would be left than the pause is long, because then the clock has been changed.

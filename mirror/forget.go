@@ -284,3 +284,52 @@ func fieldText(body []byte, name string) string {
 	}
 	return jsonspan.Text(body, v)
 }
+
+// NoteWriteElsewhere notes that another process has written to a kind, which has a generation since. From then on nothing
+// is answered from memory that the write may have changed, and no page is stored whose fetch began before. It waits for no
+// lock that is held during a save. A source or kind that the mirror does not have is ignored.
+func (m *Mirror) NoteWriteElsewhere(source, kind string, generation int64) {
+	s := m.env.sources[source]
+	if s == nil || s.kinds[kind] == nil || s.kinds[kind].writes.Generation() >= generation {
+		return
+	}
+	k := s.kinds[kind]
+	k.writes.AdvanceTo(generation)
+	// It is not known which record was written, and pages of all kinds may show records of this one.
+	for _, of := range s.kinds {
+		m.entries.dropGroup(of)
+	}
+}
+
+// NoteDeletionElsewhere notes that another process has deleted pages or records. Everything is removed from memory, and
+// fetches under way are not stored.
+func (m *Mirror) NoteDeletionElsewhere() {
+	for _, s := range m.env.sources {
+		for _, k := range s.kinds {
+			k.writes.Purge()
+			m.entries.dropGroup(k)
+		}
+	}
+}
+
+// dropGroup removes the pages of a kind from memory.
+func (es *entries) dropGroup(k *kind) {
+	k.writes.AddChange()
+	var gone []*cache.Entry
+	es.hot.WalkGroup(k.pages, func(e *cache.Entry) { gone = append(gone, e) })
+	es.hot.DropAll(gone)
+}
+
+// NoteChangesElsewhere marks the pages in memory as outdated that show older versions of records which other processes
+// have changed. changes are of one source. Changes that this process made itself do no harm.
+func (m *Mirror) NoteChangesElsewhere(changes []understudy.Change) {
+	byKind := map[*kind][]understudy.Change{}
+	for _, c := range changes {
+		if s := m.env.sources[c.Source]; s != nil && s.kinds[c.Kind] != nil {
+			byKind[s.kinds[c.Kind]] = append(byKind[s.kinds[c.Kind]], c)
+		}
+	}
+	for k, changes := range byKind {
+		m.entries.markSuperseded(k, k.name, changes, understudy.Key{})
+	}
+}

@@ -97,7 +97,8 @@ func (hs *pageFinder) find(ctx context.Context, t *spec.Target, k *kind, now tim
 func (hs *pageFinder) findWithEntry(
 	ctx context.Context, e *cache.Entry, t *spec.Target, k *kind, now time.Time,
 ) (h storedPage, ok bool, err error) {
-	if h, ok = hs.entries.unpackEntry(e, t.Key, k, now); ok {
+	// If memory may be wrong, the store is asked. It has what other processes have changed.
+	if h, ok = hs.entries.unpackEntry(e, t.Key, k, now); ok && hs.env.isMemoryCurrent() {
 		v, _ := hs.env.ages().decide(&h, hs.env.ages().usualBounds(), now)
 		// A list may have shown a newer version of this record. Only the store knows that.
 		if v == fresh || t.Instance == nil {
@@ -153,7 +154,7 @@ func (hs *pageFinder) flightPage(t *spec.Target) (storedPage, bool) {
 
 // state returns the current state of an entry in memory.
 func (es *entries) state(e *cache.Entry, k *kind, now time.Time) state {
-	if e.List && e.Generation < k.writes.Generation() {
+	if e.List && e.Generation < k.writes.Generation() || !es.env.isMemoryCurrent() {
 		return outdated
 	}
 	since := e.Superseded.Load()

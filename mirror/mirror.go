@@ -91,6 +91,9 @@ type Options struct {
 	Limits  Limits           // a zero field takes its default
 	Now     func() time.Time // the function that returns the time; nil means time.Now
 	Logger  *slog.Logger     // the log; nil means that nothing is logged
+	// Memory reports whether memory contains what other processes on the same database have changed. While it does not,
+	// pages in memory are used as during an outage. It is called for each read. nil means that there are no others.
+	Memory func() bool
 	// PageSaved is called after each save of a page that has a record, a change, or a number of a time series. It
 	// runs in the goroutine that saves and must not block. For each kind, it is called with the changes in the order
 	// of their numbers. It may be nil.
@@ -151,7 +154,8 @@ func New(o Options) (*Mirror, error) {
 
 // newParts makes the parts of a mirror and connects them.
 func newParts(o *Options) *Mirror {
-	v := &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, intents: o.Intents, now: o.Now, log: o.Logger, start: o.Now()}
+	v := &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, intents: o.Intents, memory: o.Memory,
+		now: o.Now, log: o.Logger, start: o.Now()}
 	m := &Mirror{env: v}
 	v.ctx, m.close = context.WithCancel(context.Background())
 	m.entries = &entries{env: v, hot: cache.New(o.Hot), slides: slide.New(),

@@ -37,7 +37,7 @@ func (c *dataFlags) openStore(ctx context.Context, p *process) (*store.DB, error
 	case c.Config != "" || c.Data == "":
 		return nil, fmt.Errorf("%w; name the data folder with --data", err)
 	}
-	if _, err := os.Stat(path); err != nil {
+	if _, err := os.Stat(path); err != nil && !store.IsPostgreSQL(path) {
 		return nil, fmt.Errorf("the database %s cannot be read: %w; name a data folder with --data", path, stripPath(err))
 	}
 	return store.Open(ctx, store.Options{Path: path, Now: time.Now})

@@ -25,6 +25,7 @@ type Settings struct {
 	SignIn   string // how people sign in, in one line; default: sign_in: none, or users
 	Search   string // the search section, in one line
 	Connect  string // the connect section, in one line; default: none
+	Store    string // the sections of the database and of nodes, in lines; default: an SQLite file
 }
 
 // The names of files and folders beside the settings.
@@ -78,10 +79,10 @@ credentials:
 %[7]sroles:
   support:
     twilio: {"*": see, phone: last4, body: hide}
-%[8]s%[13]smirror: %[5]s
+%[8]s%[13]s%[14]smirror: %[5]s
 log: {access: %[6]s}
 `, DataFolder, set.Upstream, Account, set.Polls, set.Mirror, AccessLog, set.More, set.Roles, AfterComma(set.Source), set.Role, set.Search,
-			set.SignIn, set.Connect),
+			set.SignIn, set.Connect, set.Store),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

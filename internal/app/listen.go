@@ -17,6 +17,7 @@ import (
 	"understudy/internal/config"
 	"understudy/internal/diagnostics"
 	"understudy/internal/feed"
+	"understudy/internal/fleet"
 	"understudy/internal/forecast"
 	"understudy/internal/frontend"
 	"understudy/internal/jobs"
@@ -105,6 +106,9 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	if err != nil {
 		return err
 	}
+	if err := a.joinFleet(ctx, changes, watches); err != nil {
+		return err
+	}
 	commands := a.commandOptions()
 	orders := operations.Operator{Crawler: a.crawler, Purger: a.purger(), Eraser: a.eraser}
 	doer := actions.New(actions.Options{Store: a.db.Actions, Mirror: a.mirror, Operator: orders, Logger: a.log, Now: time.Now})
@@ -125,8 +129,12 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 		commands.Reload = e.reload
 		a.tasks = append(a.tasks, e.run)
 	}
+	routes := map[string]http.Handler{"/-/sync": a.crawler.Handler(token, a.audit)}
+	if a.saved.fleet != nil {
+		routes[fleet.PokePath] = a.saved.fleet
+	}
 	b := &builder{sources: a.sources, clients: a.clients, ports: a.ports, exports: e.exports, traffic: f.traffic, inForce: e.current.Load,
-		notes: a.db.Annotations, diagnostics: commands, routes: map[string]http.Handler{"/-/sync": a.crawler.Handler(token, a.audit)},
+		notes: a.db.Annotations, diagnostics: commands, routes: routes,
 		hook: proxy.HookOptions{Sources: a.sources, Secret: a.settings.hookSecret, Hint: a.mirror.AddHint},
 		viewer: page.Options{
 			Sources: a.sources, Mirror: a.mirror, Media: a.mirror, Seals: seals, Lookups: page.NewLookups(a.sources),

@@ -18,6 +18,7 @@ import (
 	"understudy/internal/config"
 	"understudy/internal/crawl"
 	"understudy/internal/datadir"
+	"understudy/internal/fleet"
 	"understudy/internal/forecast"
 	"understudy/internal/frontend"
 	"understudy/internal/jobs"
@@ -116,6 +117,9 @@ func (a *App) openMirror(ctx context.Context) error {
 	// The bus is closed after all parts that dispatch events on it.
 	a.saved = &savedPages{bus: dispatch.New[request.PageSaved](dispatch.Options{Logger: a.log}), log: a.log}
 	a.closers = append(a.closers, a.saved.close)
+	if err := a.openFleet(ctx); err != nil {
+		return err
+	}
 	intents, err := intents.Open(filepath.Join(a.opts.Dir.Path, "intents"))
 	if err != nil {
 		return err
@@ -144,6 +148,9 @@ func (a *App) openMirror(ctx context.Context) error {
 			return err
 		}
 		o.Sources = append(o.Sources, one)
+	}
+	if a.saved.fleet != nil && !a.opts.Headless {
+		o.Memory = a.saved.fleet.IsCurrent
 	}
 	if a.mirror, err = mirror.New(o); err != nil {
 		return err
@@ -211,8 +218,10 @@ func (a *App) openUpstream(ctx context.Context, src *spec.Source, secrets []unde
 // savedPages notifies listeners of every page that was saved. A listener must return at once and should only wake
 // its own goroutine. If it misses an event, it can find the change in the rows of the store.
 type savedPages struct {
-	bus *dispatch.Bus[request.PageSaved]
-	log *slog.Logger
+	bus    *dispatch.Bus[request.PageSaved]
+	log    *slog.Logger
+	fleet  *fleet.Fleet // the processes on the same database; nil if there can be no others
+	others *others      // follows what these processes save; nil before this process has joined them
 }
 
 // listen calls f for every page that is saved from now on.

@@ -10,11 +10,13 @@ import (
 	"net/netip"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"understudy"
+	"understudy/internal/store"
 	"understudy/kit/suggest"
 )
 
@@ -29,11 +31,14 @@ func (c *Settings) check() error {
 	if err := checkURL(c.Viewer.PublicURL); err != nil {
 		bad("viewer.public_url: %w", err)
 	}
+	if err := checkURL(c.Nodes.URL); err != nil {
+		bad("nodes.url: %w", err)
+	}
 	if err := c.checkSignIn(); err != nil {
 		bad("viewer.%w", err)
 	}
-	if scheme, _, ok := strings.Cut(c.Store.DSN, "://"); ok {
-		bad("store.dsn: %s databases are not supported; give the path of an SQLite file", scheme) // the rest may have a password
+	if err := checkDSN(c.Store.DSN); err != nil {
+		bad("store.dsn: %w", err)
 	}
 	if err := c.checkRole(c.Viewer.Role); err != nil {
 		bad("viewer.role: %w", err)
@@ -71,6 +76,23 @@ func (c *Settings) check() error {
 		bad("roles.all: that role is built in; choose another name")
 	}
 	return errors.Join(errs...)
+}
+
+// keyWords is the beginning of a DSN in key words, as libpq also takes it.
+var keyWords = regexp.MustCompile(`^\s*\w+\s*=`)
+
+// checkDSN returns an error if a text names neither a PostgreSQL database nor a file. The error does not contain the text,
+// which may have a password.
+func checkDSN(dsn string) error {
+	scheme, _, ok := strings.Cut(dsn, "://")
+	switch {
+	case ok && !store.IsPostgreSQL(dsn):
+		return fmt.Errorf("%s databases are not supported; give the path of an SQLite file, or a PostgreSQL database as "+
+			"postgres://user@host/database", scheme)
+	case !ok && keyWords.MatchString(dsn):
+		return errors.New("a PostgreSQL database is written as postgres://user@host/database")
+	}
+	return nil
 }
 
 // check returns an error if the settings of a source are invalid.

@@ -108,7 +108,8 @@ func TestSecretsReplacedWhileServingNeedARestart(t *testing.T) {
 		now[SecretRef("file:"+name)] = "2"
 	}
 	restart, err := sums.NeedRestart(t.Context(), &cfg, started)
-	if want := "sources.NAME.token.secret audit.key audit.send_secret audit.send_ca"; err != nil || strings.Join(restart, " ") != want {
+	want := "sources.NAME.token.secret nodes.secret audit.key audit.send_secret audit.send_ca"
+	if err != nil || strings.Join(restart, " ") != want {
 		t.Errorf("%v, %v, want %s", restart, err, want)
 	}
 	now["file:audit.key"] = "gone"

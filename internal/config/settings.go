@@ -20,6 +20,7 @@ type Settings struct {
 	Roles       map[string]map[string]roleConfig `yaml:"roles"`
 	Mirror      Mirror                           `yaml:"mirror"`
 	Store       storeConfig                      `yaml:"store"`
+	Nodes       nodesConfig                      `yaml:"nodes"`
 	Limits      Limits                           `yaml:"limits"`
 	Jobs        jobsConfig                       `yaml:"jobs"`
 	Sync        syncConfig                       `yaml:"sync"`
@@ -218,6 +219,12 @@ type storeConfig struct {
 	EraseAfter Duration `yaml:"erase_after"`
 	Media      size     `yaml:"media"`
 	MediaFile  size     `yaml:"media_file"`
+}
+
+// nodesConfig says how processes on the same database reach each other.
+type nodesConfig struct {
+	URL    string    `yaml:"url"`
+	Secret SecretRef `yaml:"secret"`
 }
 
 type logConfig struct {

@@ -53,8 +53,11 @@ func TestSettingsSayWhereTheyAreWrong(t *testing.T) {
 			`source: "wep" is not configured; did you mean "web"?`},
 		"role": {"sources: {a: {spec: s}}\ncredentials: [{name: a, source: a, secret: \"file:x\", role: al}]\n",
 			`role: "al" is not a role; did you mean "all"?`},
-		"unknown dsn": {"store: {dsn: 'postgres://u:p@db/x'}\n",
-			`store.dsn: postgres databases are not supported; give the path of an SQLite file`},
+		"unknown dsn": {"store: {dsn: 'mysql://u:p@db/x'}\n",
+			`store.dsn: mysql databases are not supported; give the path of an SQLite file, or a PostgreSQL database as ` +
+				`postgres://user@host/database`},
+		"dsn in key words": {"store: {dsn: 'host=db password=p'}\n",
+			`store.dsn: a PostgreSQL database is written as postgres://user@host/database`},
 		"builtin role": {"roles: {all: {}}\n", `that role is built in`},
 		"allow": {"sources: {a: {spec: s}}\ncredentials: [{name: a, source: a, secret: \"file:x\", role: all, allow: [\"/x\"]}]\n",
 			`write a method and a path`},

@@ -180,3 +180,23 @@ func NeedRestart(started, now *Settings) (names []string) {
 	slices.Sort(names)
 	return names
 }
+
+// sharedSettings begin the names of the settings that all processes on one database need alike.
+var sharedSettings = []string{"sources.", "credentials", "roles", "mirror.", "retention", "webhooks", "feed.", "sync.", "search."}
+
+// SharedSettings returns the settings that all processes on one database need alike, by name. The addresses on which a
+// process listens are not among them.
+func (c *Settings) SharedSettings() map[string]string {
+	all := map[string]string{}
+	visitSettings(reflect.ValueOf(c), "", "", func(path, name string, v reflect.Value) bool {
+		shared := slices.ContainsFunc(sharedSettings, func(start string) bool { return strings.HasPrefix(name, start) })
+		switch {
+		case !shared || strings.HasSuffix(name, ".listen"):
+		case !isUnmarshaler(v.Type()) && (v.Kind() == reflect.Struct || v.Kind() == reflect.Map || v.Kind() == reflect.Slice):
+		case v.IsValid() && v.CanInterface():
+			all[path] = fmt.Sprint(v.Interface())
+		}
+		return true
+	})
+	return all
+}

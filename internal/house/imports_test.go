@@ -38,10 +38,10 @@ var imports = map[string]string{
 	"internal/app": ". internal/access internal/actions internal/agents internal/app/lastday internal/app/lookups " +
 		"internal/app/operations internal/audit " +
 		"internal/callers internal/config internal/connect internal/crawl internal/credentials internal/datadir internal/diagnostics " +
-		"internal/diagnostics/profile internal/export internal/feed internal/forecast internal/frontend internal/jobs " +
+		"internal/diagnostics/profile internal/export internal/feed internal/fleet internal/forecast internal/frontend internal/jobs " +
 		"internal/outbox internal/proxy internal/query internal/search internal/search/columns internal/signin internal/store " +
-		"internal/store/contents internal/store/intents internal/viewer internal/viewer/page internal/watch kit/accesslog kit/dispatch " +
-		"kit/limiter kit/onlinestat kit/retry kit/semaphore mirror request spec upstream spec/auth",
+		"internal/store/contents internal/store/intents internal/store/nodes internal/viewer internal/viewer/page internal/watch " +
+		"kit/accesslog kit/dispatch kit/limiter kit/onlinestat kit/retry kit/semaphore mirror request spec upstream spec/auth",
 	"internal/app/gctune":  "",
 	"internal/audit":       ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/retry kit/wal",
 	"internal/app/lastday": ".",
@@ -50,7 +50,7 @@ var imports = map[string]string{
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan mirror/compose spec",
 	"internal/callers":     ". kit/accesslog kit/limiter spec spec/auth",
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/connect internal/credentials " +
-		"internal/datadir internal/feed " +
+		"internal/datadir internal/feed internal/store " +
 		"internal/signin internal/smallfile internal/watch internal/webhook " +
 		"kit/charset kit/header kit/suggest mirror mirror/shadow " +
 		"spec upstream upstream/tokens",
@@ -64,6 +64,7 @@ var imports = map[string]string{
 		"internal/jobs internal/jsonapi internal/store internal/store/erase kit/jsonhttp request",
 	"internal/diagnostics/profile": ".",
 	"internal/export":              ". kit/limiter",
+	"internal/fleet":               ". internal/store/nodes kit/retry",
 	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/webhook kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/suggest kit/token request spec",
 	"internal/frontend": "internal/config kit/jsonhttp kit/lru",
@@ -97,8 +98,9 @@ var imports = map[string]string{
 	"internal/slowapi/world":       "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
 	"internal/store": ". internal/query internal/store/annotations internal/store/catalog internal/store/claims internal/store/codec " +
 		"internal/store/db internal/store/erase internal/store/evict internal/store/fts5 internal/store/history internal/store/index " +
-		"internal/store/jobs internal/store/kv internal/store/names internal/store/order internal/store/pages internal/store/postings " +
-		"internal/store/records internal/store/seek internal/store/series internal/store/sqlite internal/store/verify internal/store/wordrows " +
+		"internal/store/jobs internal/store/kv internal/store/names internal/store/nodes internal/store/order internal/store/pages " +
+		"internal/store/postgres internal/store/postings internal/store/records internal/store/seek internal/store/series " +
+		"internal/store/sqlite internal/store/tsvector internal/store/verify internal/store/wordrows " +
 		"request spec",
 	"internal/store/annotations": ". internal/store/catalog internal/store/db",
 	"internal/store/catalog": ". internal/store/postings internal/store/db internal/store/terms internal/store/words kit/jsonspan " +
@@ -130,13 +132,15 @@ var imports = map[string]string{
 		"internal/store/names internal/store/order internal/store/postings internal/store/records internal/store/db internal/store/terms " +
 		"internal/store/wordrows internal/store/words spec",
 	"internal/store/series":     ". internal/store/db",
+	"internal/store/nodes":      "internal/store/db",
+	"internal/store/tsvector":   "internal/store/db internal/store/postings internal/store/wordrows",
 	"internal/store/db":         ". spec",
 	"internal/store/sqlite":     ". internal/store/db internal/store/migrations kit/retry",
 	"internal/store/postgres":   ". internal/store/db internal/store/migrations",
 	"internal/store/migrations": "",
 	"internal/store/pgtest":     "",
-	"internal/store/storetest": ". internal/query internal/sample internal/store internal/store/erase internal/store/verify " +
-		"kit/tokenizer request spec spec/paging spec/spectest",
+	"internal/store/storetest": ". internal/checktest internal/query internal/sample internal/store internal/store/erase " +
+		"internal/store/pgtest internal/store/verify kit/tokenizer request spec spec/paging spec/spectest",
 	"internal/store/terms": ". internal/query internal/store/inverted internal/store/postings internal/store/db kit/jsonspan spec",
 	"internal/store/verify": ". internal/query internal/store/catalog internal/store/codec internal/store/index " +
 		"internal/store/inverted internal/store/order internal/store/pages internal/store/postings " +

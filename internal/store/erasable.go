@@ -96,7 +96,7 @@ func (e erasable) VisitPages(ctx context.Context, source int64, each func(page i
 
 // WatchPages implements erase.Rows.
 func (e erasable) WatchPages(ctx context.Context, saved func(page int64, versions []int64)) (end func(), err error) {
-	return e.db.watchers.add(ctx, func(s *saving) {
+	return e.db.counts.watchers.add(ctx, func(s *saving) {
 		versions := make([]int64, len(s.content.rows))
 		for i := range s.content.rows {
 			versions[i] = s.content.rows[i].Version
@@ -107,6 +107,7 @@ func (e erasable) WatchPages(ctx context.Context, saved func(page int64, version
 
 // DeletePages implements erase.Rows.
 func (e erasable) DeletePages(c db.Conn, pages []int64) (gone int64, err error) {
+	e.db.pool.MarkChanged(db.Pages)
 	return deletePagesOf(c, pages)
 }
 

@@ -15,7 +15,7 @@ type evictable struct{ db *DB }
 
 // WatchVersions implements evict.Store.
 func (e evictable) WatchVersions(ctx context.Context, saved func(versions []int64)) (end func(), err error) {
-	return e.db.watchers.add(ctx, func(s *saving) {
+	return e.db.counts.watchers.add(ctx, func(s *saving) {
 		for i := range s.content.rows {
 			saved([]int64{s.content.rows[i].Version})
 		}

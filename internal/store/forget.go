@@ -40,6 +40,7 @@ func (d *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, err
 		if err != nil {
 			return err
 		}
+		d.pool.MarkChanged(db.Pages)
 		held, err = c.QueryRow(deletePage, []driver.Value{row.Number}, func([]driver.Value) {})
 		return err
 	})
@@ -82,7 +83,7 @@ type forgetting struct {
 
 // run deletes the pages that show the record, then its older versions, then its newest ones.
 func (f *forgetting) run(ctx context.Context) error {
-	end, err := f.db.watchers.add(ctx, func(s *saving) {
+	end, err := f.db.counts.watchers.add(ctx, func(s *saving) {
 		shows := hasID(s.p.Rows, f.id)
 		if s.kind == f.kind && s.outcome.pageRow != 0 && (shows || s.p.ID == f.id) {
 			f.latePages = append(f.latePages, s.outcome.pageRow)
@@ -135,6 +136,7 @@ func (f *forgetting) runTransaction(ctx context.Context, work func(c db.Conn) er
 	err := f.db.pool.Release(ctx, func(c db.Conn) (bool, error) {
 		late := f.latePages
 		all := func() error {
+			f.db.pool.MarkChanged(db.Pages)
 			for part := range slices.Chunk(late, db.MaxTuples) {
 				if err := f.deletePages(c, part); err != nil {
 					return err

@@ -21,16 +21,19 @@ import (
 	"understudy/internal/store/index"
 	"understudy/internal/store/jobs"
 	"understudy/internal/store/kv"
+	"understudy/internal/store/nodes"
 	"understudy/internal/store/pages"
+	"understudy/internal/store/postgres"
 	"understudy/internal/store/records"
 	"understudy/internal/store/seek"
 	"understudy/internal/store/series"
 	"understudy/internal/store/sqlite"
+	"understudy/internal/store/tsvector"
 	"understudy/internal/store/verify"
 	"understudy/internal/store/wordrows"
 )
 
-// DB is a store in one SQLite file. It is safe for concurrent use: one goroutine writes and a few read, each
+// DB is a store in one database. It is safe for concurrent use: one goroutine writes and a few read, each
 // for much less time than an upstream request takes. Its fields hold what is stored beside pages, records and
 // changes.
 type DB struct {
@@ -39,6 +42,7 @@ type DB struct {
 	Series      *series.Points
 	Actions     *claims.Table
 	Annotations *annotations.Book
+	Nodes       *nodes.Table
 	Eraser      *erase.Eraser
 	Evictor     *evict.Evictor
 	Verifier    *verify.Verifier
@@ -49,23 +53,23 @@ type DB struct {
 	*history.Records
 	*seek.Seeker
 
-	o        Options
-	pool     *db.Pool
-	opener   *records.Opener
-	pages    *pages.Loader
-	catalog  *catalog.Catalog
-	counts   counts
-	watchers watchers
-	scratch  scratch
+	o       Options
+	pool    *db.Pool
+	opener  *records.Opener
+	pages   *pages.Loader
+	catalog *catalog.Catalog
+	counts  counts
+	scratch scratch
 }
 
-// counts are counters by which the writing goroutine informs others.
+// counts are counters and callbacks by which the writing goroutine informs others.
 type counts struct {
-	pool   *db.Pool
-	epoch  atomic.Int64 // twice the number of writes that moved records to make room; odd while such a write is open
-	writes atomic.Int64 // writes of all sorts, committed or not
-	silent atomic.Int64 // twice the number of writes that added or removed records without a change; odd while such a write is open
-	erased atomic.Int64 // the number of erased records, which must not be stored again
+	pool     *db.Pool
+	watchers watchers
+	epoch    atomic.Int64 // twice the number of writes that moved records to make room; odd while such a write is open
+	writes   atomic.Int64 // writes of all sorts, committed or not
+	silent   atomic.Int64 // twice the number of writes that added or removed records without a change; odd while such a write is open
+	erased   atomic.Int64 // the number of erased records, which must not be stored again
 }
 
 // Open opens the store. It creates the file if it is missing or empty. It does not touch a file that is damaged,
@@ -80,12 +84,13 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	d.pool = db.NewPool(engine, o.Readers, d.counts.settleWrite)
 	catalog := catalog.New(d.pool, o.Specs)
 	d.catalog, d.opener = catalog, records.New(catalog, seek.MaxHelpers+1)
-	d.counts.pool, d.watchers.pool = d.pool, d.pool
+	d.counts.pool, d.counts.watchers.pool = d.pool, d.pool
 	d.Index = index.New(d.pool, catalog, d.opener, words)
 	d.Seeker = seek.New(d.pool, catalog, d.opener, d.Index, &d.counts.epoch, o.Now)
 	d.Records = history.New(d.pool, catalog, d.opener)
 	d.Jobs, d.KV, d.Series = jobs.NewQueue(d.pool), kv.New(d.pool, o.Logger), series.New(d.pool)
 	d.Actions, d.Annotations = claims.New(d.pool), annotations.New(d.pool, catalog)
+	d.Nodes = nodes.New(d.pool, func() { d.counts.writes.Add(1) })
 	d.Evictor = evict.New(evict.Options{Pool: d.pool, Store: evictable{d}, Now: o.Now, Logger: o.Logger})
 	d.pages = pages.NewLoader(catalog, d.opener)
 	d.Reader = pages.NewReader(d.pool, d.pages, d.Evictor.NoteRead)
@@ -110,6 +115,11 @@ func openError(path string, err error) error {
 // StartError describes an error of the database at path in one sentence: what is wrong with the file and what to do.
 // It returns any other error unchanged.
 func StartError(path string, err error) error {
+	if IsPostgreSQL(path) {
+		if engine, nerr := postgres.NewEngine(path); nerr == nil {
+			path = engine.Name()
+		}
+	}
 	reason, class := db.ReasonOf(err), db.ClassOf(err)
 	switch {
 	case class == db.NoClass, errors.As(err, new(*startError)):
@@ -177,7 +187,13 @@ func setLoaders(d *DB) {
 	d.pool.SetLoader(db.Indexes, func(_ context.Context, c db.Conn) error { return d.Index.Reload(c) })
 	d.pool.SetLoader(db.Words, func(context.Context, db.Conn) error { d.Index.AllowAnyWord(); return nil })
 	d.pool.SetLoader(db.Moves, func(context.Context, db.Conn) error { d.counts.epoch.Add(2); return nil })
-	d.pool.SetLoader(db.Silent, func(context.Context, db.Conn) error { d.counts.silent.Add(2); return nil })
+	d.pool.SetLoader(db.Silent, func(context.Context, db.Conn) error {
+		d.counts.silent.Add(2)
+		d.Nodes.NoteDeletions()
+		return nil
+	})
+	d.pool.SetLoader(db.Kinds, func(_ context.Context, c db.Conn) error { return d.Nodes.NoteWrites(c) })
+	d.pool.SetLoader(db.Pages, func(context.Context, db.Conn) error { d.Nodes.NoteDeletions(); return nil })
 	d.pool.SetLoader(db.Erasures, func(_ context.Context, c db.Conn) error { return d.counts.loadErased(c) })
 }
 
@@ -201,15 +217,27 @@ func (d *DB) Close() error {
 	d.pool.WaitForCalls()
 	d.Evictor.Wait()
 	d.Evictor.SaveReads()
-	if err := d.pool.Close(); err != nil {
+	if err := errors.Join(d.Nodes.Close(), d.pool.Close()); err != nil {
 		return fmt.Errorf("store: close: %w", err)
 	}
 	return nil
 }
 
+// IsPostgreSQL reports whether a text names a PostgreSQL database. Any other text is the path of an SQLite file.
+func IsPostgreSQL(dsn string) bool {
+	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
+}
+
 // newEngine returns the engine of the database that the options name, and its table of words. It makes a file that is
 // not there.
 func newEngine(o *Options) (db.Engine, wordrows.Table, error) {
+	if IsPostgreSQL(o.Path) {
+		engine, err := postgres.NewEngine(o.Path)
+		if err != nil {
+			return nil, nil, fmt.Errorf("store: %w", err)
+		}
+		return engine, tsvector.Table{}, nil
+	}
 	path, err := filepath.Abs(o.Path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("store: open %s: %w", o.Path, err)

@@ -64,7 +64,7 @@ func (d *DB) Save(ctx context.Context, p *understudy.Page) (request.SaveResult, 
 			broken, err = run()
 		}
 		if err == nil {
-			d.watchers.notify(s)
+			d.counts.watchers.notify(s)
 			if s.indexes.postponed {
 				d.Index.ScheduleFlush()
 			}

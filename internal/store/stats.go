@@ -18,7 +18,7 @@ var (
 		FROM kind k JOIN source s ON s.number = k.source LEFT JOIN shape h ON h.kind = k.number
 		LEFT JOIN (SELECT shape, count(*) AS blocks, sum(count) AS versions, sum(length(body)) AS packed, sum(size) AS unpacked
 		FROM block GROUP BY shape) b ON b.shape = h.number
-		GROUP BY k.number ORDER BY s.name, k.name`}
+		GROUP BY k.number, s.name ORDER BY s.name, k.name`}
 )
 
 // ReadStats measures the store. It reads the rows of all blocks and pages but no body, which takes about a

@@ -14,7 +14,8 @@ import (
 
 // Options are the settings of a store. Only Path is required.
 type Options struct {
-	// Path is the database file. Open creates its folder with mode 0700 if it is missing.
+	// Path is the database file, or the DSN of a PostgreSQL database (IsPostgreSQL). Open creates the folder of a file
+	// with mode 0700 if it is missing.
 	Path string
 	// Specs are the compiled specs by source name. They give the common prefix of a kind's ids. A source
 	// without a spec is also stored, but takes more space.

@@ -47,6 +47,7 @@ func (d *DB) Touch(ctx context.Context, t request.Invalidation) (generation int6
 		}
 		kind := d.catalog.Kind(t.Source, t.Kind)
 		note := func() error {
+			d.pool.MarkChanged(db.Kinds)
 			_, err := c.QueryRow(updateGeneration, []driver.Value{kind.Number}, func(r []driver.Value) { generation = r[0].(int64) })
 			if err != nil || t.ID == "" {
 				return err

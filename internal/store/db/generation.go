@@ -30,19 +30,26 @@ const (
 	Credentials              // the credentials of programs, among the small values
 	Watches                  // the watches of people, among the small values
 	Keys                     // the keys of cookies, among the small values
+	Kinds                    // how often there was a write to each kind
+	Pages                    // pages were deleted that must not be shown any more
+	position                 // the changes of all topics that every node must have seen before a call returns
 	topics
 )
 
+// awaited are the topics whose changes every node must have seen before the call that changes them returns.
+var awaited = [topics]bool{Silent: true, Erasures: true, Sessions: true, Credentials: true, Kinds: true, Pages: true}
+
 var (
 	selectGenerations = &Statement{Head: "SELECT catalog, annotations, indexes, words, moves, silent, erasures, " +
-		"sessions, credentials, watches, keys FROM counter"}
+		"sessions, credentials, watches, keys, kinds, pages, position FROM counter"}
 	increment = [topics]*Statement{
 		{Head: "UPDATE counter SET catalog = catalog + 1"}, {Head: "UPDATE counter SET annotations = annotations + 1"},
 		{Head: "UPDATE counter SET indexes = indexes + 1"}, {Head: "UPDATE counter SET words = words + 1"},
 		{Head: "UPDATE counter SET moves = moves + 1"}, {Head: "UPDATE counter SET silent = silent + 1"},
 		{Head: "UPDATE counter SET erasures = erasures + 1"}, {Head: "UPDATE counter SET sessions = sessions + 1"},
 		{Head: "UPDATE counter SET credentials = credentials + 1"}, {Head: "UPDATE counter SET watches = watches + 1"},
-		{Head: "UPDATE counter SET keys = keys + 1"},
+		{Head: "UPDATE counter SET keys = keys + 1"}, {Head: "UPDATE counter SET kinds = kinds + 1"},
+		{Head: "UPDATE counter SET pages = pages + 1"}, {Head: "UPDATE counter SET position = position + 1"},
 	}
 )
 
@@ -70,6 +77,9 @@ type memory struct {
 	// goroutine with the writing connection owns both.
 	changed   [topics]bool
 	committed []func()
+	// await is the position of the last commit that the other nodes must have seen, or 0. The goroutine with the writing
+	// connection owns it.
+	await int64
 }
 
 // SetLoader makes load read a topic again after another process has changed it. load runs in a reading
@@ -80,7 +90,23 @@ func (p *Pool) SetLoader(t Topic, load func(ctx context.Context, c Conn) error) 
 
 // MarkChanged says that the open writing transaction changes a topic. The caller changes the memory of this process
 // itself, before the write ends.
-func (p *Pool) MarkChanged(t Topic) { p.memory.changed[t] = true }
+func (p *Pool) MarkChanged(t Topic) {
+	p.memory.changed[t] = true
+	p.memory.changed[position] = p.memory.changed[position] || awaited[t]
+}
+
+// Position returns the number of the last change of an awaited topic that is in memory.
+func (p *Pool) Position() int64 { return p.memory.seen.Load()[position] }
+
+// SetBarrier makes each call that changes an awaited topic wait until barrier returns, after the commit. barrier gets the
+// number of the change.
+func (p *Pool) SetBarrier(barrier func(position int64)) { p.barrier.Store(&barrier) }
+
+// takeAwait returns the position that the call which ends now must wait for, or 0. The caller has the writing connection.
+func (m *memory) takeAwait() (await int64) {
+	await, m.await = m.await, 0
+	return await
+}
 
 // CallAfterCommit makes the open writing transaction call change after its commit, before the next write begins. change
 // is not called if the transaction is rolled back. It may change the memory of this process; it must not use the
@@ -113,6 +139,9 @@ func (m *memory) end(committed bool) {
 			}
 		}
 		m.seen.Store(&seen)
+		if changed[position] {
+			m.await = seen[position]
+		}
 	}
 	for _, call := range calls {
 		call()

@@ -26,6 +26,7 @@ type Pool struct {
 	active sync.WaitGroup // counts the running calls
 
 	memory  memory
+	barrier atomic.Pointer[func(position int64)] // see SetBarrier
 	reads   [parts]atomic.Int64
 	damaged atomic.Bool // part of the database could not be read
 }
@@ -157,7 +158,11 @@ func (p *Pool) Write(ctx context.Context, work func(c Conn) (broken bool, err er
 	p.afterWrite()
 	p.noteDamage(err)
 	err, unusable := p.Engine.EndWrite(c, err)
+	await := p.memory.takeAwait()
 	giveBack(p.writer, c, broken || unusable)
+	if barrier := p.barrier.Load(); barrier != nil && await != 0 {
+		(*barrier)(await)
+	}
 	return err
 }
 

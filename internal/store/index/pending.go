@@ -108,13 +108,13 @@ func (x *Index) AddPending(c db.Conn, edits []Edit) (left bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if cap(x.packed) > maxBytes {
+		x.packed = nil
+	}
 	x.packed = a.appendTo(x.packed[:0])
 	rows, size := int64(1), int64(len(x.packed))
 	if _, err := c.QueryRow(sumPending, nil, func(r []driver.Value) { rows, size = rows+r[0].(int64), size+r[1].(int64) }); err != nil {
 		return false, err
-	}
-	if len(x.packed) > maxBytes {
-		x.packed = nil
 	}
 	more := int64(1)
 	if x.pool.Engine.IsDistant() {

@@ -11,7 +11,7 @@ import (
 )
 
 // Newest is the number of the last migration.
-const Newest = 6
+const Newest = 7
 
 // The folders of the engines. Each has the same steps.
 const (

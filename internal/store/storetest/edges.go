@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"understudy"
+	"understudy/internal/checktest"
 	"understudy/request"
 )
 
@@ -170,4 +171,18 @@ func closed(t *testing.T, s *suite) {
 			t.Errorf("call %d: %v", i, err)
 		}
 	}
+}
+
+// manyInAPage saves pages whose changes of the indexes alone are as many as otherwise wait together.
+func manyInAPage(t *testing.T, s *suite) {
+	w := NewWorld(4, 2000)
+	for n := range 2 {
+		p, _ := w.List(1000, n, n*1000, at(n))
+		s.save(p)
+		got, err := s.ReadPage(t.Context(), p.Key)
+		checktest.MustNoError(t, err, "read page %d", n)
+		checktest.Equal(t, string(got.Body), string(p.Body), "body of page %d", n)
+	}
+	checktest.Equal(t, s.kind("calls").Records, 2000, "records")
+	mustVerify(t, s.Store)
 }

@@ -15,6 +15,7 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/sample"
 	"understudy/internal/store"
+	"understudy/internal/store/pgtest"
 	"understudy/internal/store/verify"
 	"understudy/spec"
 	"understudy/spec/paging"
@@ -190,4 +191,19 @@ func FewerChecks(t *testing.T, share int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = flag.Set("rapid.checks", before) })
+}
+
+// databases are PostgreSQL databases with the tables of a store.
+var databases = pgtest.Pool{Prepare: func(ctx context.Context, dsn string) error {
+	db, err := store.Open(ctx, store.Options{Path: dsn})
+	if err != nil {
+		return err
+	}
+	return db.Close()
+}}
+
+// Database returns the DSN of an empty PostgreSQL database that the test has to itself until it ends.
+func Database(t testing.TB) (dsn string) {
+	t.Helper()
+	return databases.Database(t)
 }

@@ -78,6 +78,7 @@ func Run(t *testing.T, open func(t testing.TB) Store) {
 		{"sources are apart", sourcesApart},
 		{"a world is remembered", worlds},
 		{"many at once", manyAtOnce},
+		{"many in a page", manyInAPage},
 		{"a page is forgotten", pageForgotten},
 		{"a record is forgotten", recordForgotten},
 		{"versions are remembered", versionsRemembered},

@@ -27,6 +27,12 @@ func (r *Row) IsEmpty() bool { return *r == Row{} }
 // that no phrase spans two of them.
 func (r *Row) Line() string { return " " + strings.Join(r[:], "  ") + " " }
 
+// ReadLine returns the row that Line has returned as one text. ok is false for another text.
+func ReadLine(line string) (row Row, ok bool) {
+	columns := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, " "), " "), "  ")
+	return row, copy(row[:], columns) == len(columns) && len(columns) == Columns
+}
+
 // Write is one row to write, or to delete if Delete is set.
 type Write struct {
 	Posting int64

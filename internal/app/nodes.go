@@ -1,0 +1,135 @@
+// This file joins this process with others on the same database.
+
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"understudy/internal/feed"
+	"understudy/internal/fleet"
+	"understudy/internal/store"
+	"understudy/internal/store/nodes"
+	"understudy/internal/watch"
+	"understudy/request"
+)
+
+// pokeClientTimeout is how long a message to another process may take.
+const pokeClientTimeout = time.Second
+
+// changesAtOnce is the maximum number of changes of other processes that are read at once.
+const changesAtOnce = 1000
+
+// openFleet prepares this process for others on the same database. There can be others only on PostgreSQL.
+func (a *App) openFleet(ctx context.Context) error {
+	cfg := a.opts.Settings
+	if !store.IsPostgreSQL(cfg.Store.DSN) {
+		return nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	o := fleet.Options{
+		Table: a.db.Nodes, Refresh: a.db.Refresh, Now: time.Now, Logger: a.log, Client: &http.Client{Timeout: pokeClientTimeout},
+		Node: nodes.Node{ID: host + "-" + strings.ToLower(rand.Text()[:6]), Version: a.opts.Version,
+			Settings: fleet.NewSettings(cfg.SharedSettings())},
+	}
+	if cfg.Nodes.Secret != "" && !a.opts.Offline {
+		if o.Secret, err = a.opts.Secrets(ctx, cfg.Nodes.Secret); err != nil {
+			return fmt.Errorf("nodes.secret: %w", err)
+		}
+	}
+	if !a.opts.Headless {
+		o.Renewed = func(ctx context.Context, are bool) { a.saved.others.follow(ctx, are) }
+	}
+	a.saved.fleet = fleet.New(o)
+	a.db.Nodes.SetBarrier(a.saved.fleet.Await)
+	return nil
+}
+
+// joinFleet makes this process one of those on the database. From then on it may answer from memory.
+func (a *App) joinFleet(ctx context.Context, changes *feed.Feed, watches *watch.Book) error {
+	if a.saved.fleet == nil {
+		return nil
+	}
+	a.saved.others = &others{app: a, feed: changes, watches: watches, last: map[string]int64{}}
+	for _, src := range a.sources {
+		n, err := a.db.ReadLastChange(ctx, src.Name)
+		if err != nil {
+			return err
+		}
+		a.saved.others.last[src.Name] = n
+	}
+	err := a.db.Nodes.SetOthers(ctx, nodes.Others{Written: a.mirror.NoteWriteElsewhere, Deleted: a.mirror.NoteDeletionElsewhere})
+	if err != nil {
+		return err
+	}
+	a.saved.listen(func(s request.PageSaved) {
+		if len(s.Changes) > 0 {
+			a.saved.fleet.NotifyOthers()
+		}
+	})
+	a.tasks = append(a.tasks, a.saved.fleet.Run)
+	return a.saved.fleet.Join(ctx, cmp.Or(a.opts.Settings.Nodes.URL, a.ports.viewer()))
+}
+
+// others follows the changes that other processes save.
+type others struct {
+	app     *App
+	feed    *feed.Feed
+	watches *watch.Book
+
+	mu   sync.Mutex
+	last map[string]int64 // the number of the last change that was passed on, by source
+}
+
+// follow passes on the changes of other processes since the last call. Changes of this process are passed on again, which
+// does no harm.
+func (o *others) follow(ctx context.Context, are bool) {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, src := range o.app.sources {
+		if err := o.followSource(ctx, src.Name, are); err != nil {
+			o.app.log.Warn("the changes of other processes could not be read; they are read a little later", "source", src.Name, "error", err)
+		}
+	}
+}
+
+// followSource passes on the changes of one source.
+func (o *others) followSource(ctx context.Context, source string, are bool) error {
+	newest, err := o.app.db.ReadLastChange(ctx, source)
+	if err != nil || newest == o.last[source] {
+		return err
+	}
+	if !are {
+		o.last[source] = newest
+		return nil
+	}
+	o.app.db.Nodes.NoteSaves()
+	for o.last[source] < newest {
+		changes, err := o.app.db.ReadChanges(ctx, source, o.last[source], changesAtOnce)
+		if err != nil {
+			return err
+		}
+		if len(changes) == 0 {
+			break // they are erased
+		}
+		o.app.mirror.NoteChangesElsewhere(changes)
+		o.last[source] = changes[len(changes)-1].N
+	}
+	o.last[source] = newest
+	o.feed.NotifySource(source)
+	o.watches.Notify()
+	return nil
+}

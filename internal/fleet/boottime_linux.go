@@ -1,0 +1,10 @@
+package fleet
+
+import "golang.org/x/sys/unix"
+
+// readBootTime returns the time since the machine was started, in nanoseconds. It goes on while the machine is suspended.
+func readBootTime() (nanoseconds int64, ok bool) {
+	var t unix.Timespec
+	err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t)
+	return t.Nano(), err == nil
+}

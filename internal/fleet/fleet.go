@@ -1,0 +1,237 @@
+// Package fleet lets several processes ("nodes") on one database behave as one.
+//
+// Each node keeps a row in the table of nodes: a lease, and up to which position its memory contains what the others have
+// changed. It may answer from memory while its lease lasts. A call that makes something in the memory of others wrong
+// (a write, a purge, an erasure, a lost permission) returns only when every other node has dropped it or its lease has
+// ended. So a read that begins after such a call returned is answered by what the call has changed, whatever messages
+// were lost. Pokes over HTTP only shorten the wait.
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"understudy"
+	"understudy/internal/store/nodes"
+	"understudy/kit/retry"
+)
+
+const (
+	// renewInterval is how often a node renews its lease and looks for changes of others, without a poke.
+	renewInterval = 250 * time.Millisecond
+	// renewTimeout is how long a renewal may take. A lease that was not renewed ends meanwhile.
+	renewTimeout = 5 * time.Second
+	// margin is how much earlier than for the database the lease ends for the node itself.
+	margin = 200 * time.Millisecond
+	// maxAwait is how long a call waits for other nodes at most. Leases of nodes that do not answer have ended before.
+	maxAwait = nodes.Lease + time.Second
+	// noticeDelay is how long changes are collected before the other nodes are told of them.
+	noticeDelay = 20 * time.Millisecond
+	// The first and the longest pause between two looks at what the other nodes have seen.
+	minAwaitPause, maxAwaitPause = 2 * time.Millisecond, 50 * time.Millisecond
+)
+
+// Table is the table of nodes; nodes.Table implements it.
+type Table interface {
+	Renew(ctx context.Context, n nodes.Node) (all []nodes.Node, err error)
+	List(ctx context.Context) (all []nodes.Node, err error)
+	Remove(ctx context.Context, id string) error
+}
+
+// Options are the options of a fleet. Table and Node.ID are required.
+type Options struct {
+	Table Table
+	Node  nodes.Node // this node: ID, URL, Version and Settings
+	// Secret authenticates the pokes between nodes. Without it there are none.
+	Secret understudy.Secret
+	// Refresh loads what other nodes have changed. It is called after a lease had ended, before the next one counts.
+	Refresh func(ctx context.Context) error
+	// Renewed is called after each renewal, and says whether there are other nodes. It may be nil.
+	Renewed func(ctx context.Context, others bool)
+	Client  *http.Client // sends the pokes; nil means http.DefaultClient
+	Now     func() time.Time
+	Logger  *slog.Logger
+}
+
+// Fleet is this node's membership. It is safe for concurrent use.
+type Fleet struct {
+	o     Options
+	start time.Time
+	until atomic.Int64 // the time of uptime until which memory is right; 0 before the first lease
+	all   atomic.Pointer[[]nodes.Node]
+	wake  chan struct{}
+	pokes pokes
+
+	noticed atomic.Bool // a message about new changes will be sent
+}
+
+// New returns the membership of a node that has not joined yet.
+func New(o Options) *Fleet {
+	understudy.SetDefaults(&o.Logger, &o.Now)
+	if o.Client == nil {
+		o.Client = http.DefaultClient
+	}
+	f := &Fleet{o: o, start: o.Now(), wake: make(chan struct{}, 1)}
+	f.pokes.sending = make(chan struct{}, maxPokes)
+	return f
+}
+
+// IsCurrent reports whether memory contains every change that other nodes had to wait for. It is cheap.
+func (f *Fleet) IsCurrent() bool { return f.uptime() < f.until.Load() }
+
+// uptime returns a time in nanoseconds that goes on while the machine is suspended, where it has such a clock.
+func (f *Fleet) uptime() int64 {
+	if t, ok := readBootTime(); ok {
+		return t
+	}
+	return int64(f.o.Now().Sub(f.start)) + 1 // so that it is never 0
+}
+
+// Nodes returns all nodes as of the last renewal, this one included.
+func (f *Fleet) Nodes() []nodes.Node {
+	if all := f.all.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// Join registers the node and returns once its memory is right. url is where other nodes reach it. Join returns an error
+// that names the setting if a living node has other settings. Call it before Run.
+func (f *Fleet) Join(ctx context.Context, url string) error {
+	f.o.Node.URL = url
+	all, err := f.o.Table.List(ctx)
+	if err != nil {
+		return fmt.Errorf("fleet: %w", err)
+	}
+	for _, n := range all {
+		if n.Left <= 0 || n.ID == f.o.Node.ID || n.Settings == f.o.Node.Settings {
+			continue
+		}
+		if name := findDifference(n.Settings, f.o.Node.Settings); name != "" {
+			return fmt.Errorf("fleet: the process %s on the same database has another %s; all processes of a database need the same "+
+				"settings: change it here, or stop that process first", n.ID, name)
+		}
+	}
+	return f.renew(ctx)
+}
+
+// Run renews the lease until ctx ends, and then removes the node.
+func (f *Fleet) Run(ctx context.Context) error {
+	timer := time.NewTimer(renewInterval)
+	defer timer.Stop()
+	for failed := false; ; {
+		select {
+		case <-ctx.Done():
+			f.leave(context.WithoutCancel(ctx))
+			return nil
+		case <-timer.C:
+		case <-f.wake:
+		}
+		err := f.renew(ctx)
+		if ctx.Err() == nil && (err != nil) != failed {
+			if failed = err != nil; failed {
+				f.o.Logger.Warn("fleet: the lease of this process cannot be renewed; it answers from memory only as during an outage", "error", err)
+			} else {
+				f.o.Logger.Info("fleet: the lease of this process is renewed again")
+			}
+		}
+		timer.Reset(renewInterval)
+	}
+}
+
+// renew renews the lease. Memory contains all changes that were committed before the call.
+func (f *Fleet) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
+	defer cancel()
+	ended, begin := !f.IsCurrent(), f.uptime()
+	all, err := f.o.Table.Renew(ctx, f.o.Node)
+	if err == nil && ended {
+		// Until the row said that this node lives, the others did not wait for it.
+		err = f.o.Refresh(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	f.until.Store(begin + int64(nodes.Lease-margin))
+	f.all.Store(&all)
+	if f.o.Renewed != nil {
+		f.o.Renewed(ctx, slices.ContainsFunc(all, f.isOther))
+	}
+	return nil
+}
+
+// isOther reports whether a node is another one that lives.
+func (f *Fleet) isOther(n nodes.Node) bool { return n.ID != f.o.Node.ID && n.Left > 0 }
+
+// leave removes the node, so that no other waits for it.
+func (f *Fleet) leave(ctx context.Context) {
+	f.until.Store(0)
+	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
+	defer cancel()
+	if err := f.o.Table.Remove(ctx, f.o.Node.ID); err != nil {
+		f.o.Logger.Warn("fleet: this process could not be removed from the table of processes", "error", err)
+	}
+}
+
+// Await returns when every other node has seen the change with a number, or its lease has ended, at most after 3 s.
+func (f *Fleet) Await(position int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), maxAwait)
+	defer cancel()
+	for n := 0; ; n++ {
+		all, err := f.o.Table.List(ctx)
+		if err == nil {
+			all = slices.DeleteFunc(all, func(n nodes.Node) bool { return !f.isOther(n) || n.Seen >= position })
+			if len(all) == 0 {
+				return
+			}
+			f.sendPokes(all)
+		}
+		if retry.Wait(ctx, retry.Backoff(minAwaitPause, maxAwaitPause, n)) != nil {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				f.o.Logger.Warn("fleet: other processes did not confirm a change in time", "processes", len(all), "error", err)
+			}
+			return
+		}
+	}
+}
+
+// NotifyOthers tells the other nodes soon that there are new changes, which they would find a little later without it. It does
+// not wait, and many calls send few messages.
+func (f *Fleet) NotifyOthers() {
+	if !f.noticed.Swap(true) {
+		time.AfterFunc(noticeDelay, f.sendNotice)
+	}
+}
+
+// sendNotice pokes all other nodes.
+func (f *Fleet) sendNotice() {
+	f.noticed.Store(false)
+	if all := slices.DeleteFunc(slices.Clone(f.Nodes()), func(n nodes.Node) bool { return !f.isOther(n) }); len(all) > 0 {
+		f.sendPokes(all)
+	}
+}
+
+// findDifference returns the name of the first setting that differs between two texts of NewSettings, or "".
+func findDifference(a, b string) string {
+	mine, other := parseSettings(a), parseSettings(b)
+	names := slices.Sorted(maps.Keys(mine))
+	for name := range other {
+		if _, ok := mine[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if mine[name] != other[name] {
+			return name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,188 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"understudy"
+	"understudy/internal/checktest"
+	"understudy/internal/fleet"
+	"understudy/internal/store"
+	"understudy/internal/store/nodes"
+	"understudy/internal/store/storetest"
+	"understudy/request"
+)
+
+// openNode opens a store on a database and the membership of a process in it. It joins if url is not empty.
+func openNode(t *testing.T, path, id string, settings map[string]string) (*store.DB, *fleet.Fleet) {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: storetest.Specs(t), SaveTime: storetest.Patience})
+	checktest.MustNoError(t, err, "open")
+	t.Cleanup(func() { checktest.NoError(t, db.Close(), "close") })
+	f := fleet.New(fleet.Options{Table: db.Nodes, Refresh: db.Refresh,
+		Node: nodes.Node{ID: id, Version: "v", Settings: fleet.NewSettings(settings)}})
+	db.Nodes.SetBarrier(f.Await)
+	return db, f
+}
+
+// run runs a membership until the test ends.
+func run(t *testing.T, f *fleet.Fleet) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- f.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		checktest.NoError(t, <-done, "run")
+	})
+}
+
+func TestOtherSettingsAreNamed(t *testing.T) {
+	path := storetest.File(t)
+	_, a := openNode(t, path, "a", map[string]string{"roles.x": "1", "sources.s.rate": "5"})
+	checktest.MustNoError(t, a.Join(t.Context(), ""), "join a")
+	for name, settings := range map[string]map[string]string{
+		"sources.s.rate": {"roles.x": "1", "sources.s.rate": "6"}, "roles.x": {"sources.s.rate": "5"},
+		"roles.y": {"roles.x": "1", "roles.y": "", "sources.s.rate": "5"},
+	} {
+		_, b := openNode(t, path, "b", settings)
+		err := b.Join(t.Context(), "")
+		checktest.MustTrue(t, err != nil, "a process with another %s joins", name)
+		checktest.True(t, strings.Contains(err.Error(), name), "the error %q does not name %s", err, name)
+		checktest.True(t, !b.IsCurrent(), "a refused process answers from memory")
+	}
+	_, c := openNode(t, path, "c", map[string]string{"sources.s.rate": "5", "roles.x": "1"})
+	checktest.NoError(t, c.Join(t.Context(), ""), "join with equal settings")
+	checktest.Equal(t, len(c.Nodes()), 2, "nodes")
+}
+
+// TestWriteWaitsForOthers: a write returns after the other process has dropped what it had in memory.
+func TestWriteWaitsForOthers(t *testing.T) {
+	path := storetest.File(t)
+	a, fa := openNode(t, path, "a", nil)
+	b, fb := openNode(t, path, "b", nil)
+	var mu sync.Mutex
+	told := map[string]int64{}
+	err := b.Nodes.SetOthers(t.Context(), nodes.Others{Deleted: func() {}, Written: func(_, kind string, generation int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		told[kind] = generation
+	}})
+	checktest.MustNoError(t, err, "SetOthers")
+	for _, f := range []*fleet.Fleet{fa, fb} {
+		checktest.MustNoError(t, f.Join(t.Context(), ""), "join")
+		run(t, f)
+	}
+	for range 5 {
+		generation, err := a.Touch(t.Context(), request.Invalidation{Source: storetest.Source, Kind: "calls"})
+		checktest.MustNoError(t, err, "touch")
+		mu.Lock()
+		checktest.Equal(t, told["calls"], generation, "generation that the other process knows when the write returns")
+		mu.Unlock()
+	}
+}
+
+// fakeTable is a table of nodes whose answers a test decides.
+type fakeTable struct {
+	mu     sync.Mutex
+	others []nodes.Node
+	err    error
+}
+
+func (f *fakeTable) set(others []nodes.Node, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.others, f.err = others, err
+}
+
+func (f *fakeTable) List(context.Context) ([]nodes.Node, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]nodes.Node{}, f.others...), f.err
+}
+
+func (f *fakeTable) Renew(ctx context.Context, _ nodes.Node) ([]nodes.Node, error) {
+	return f.List(ctx)
+}
+func (f *fakeTable) Remove(context.Context, string) error { return nil }
+
+// TestAwait: a call waits for the living processes that have not seen its change, and for no others.
+func TestAwait(t *testing.T) {
+	for name, o := range map[string]struct {
+		others []nodes.Node
+		err    error
+		waits  bool
+	}{
+		"alone":                 {nil, nil, false},
+		"seen":                  {[]nodes.Node{{ID: "b", Seen: 7, Left: time.Second}}, nil, false},
+		"lease has ended":       {[]nodes.Node{{ID: "b", Seen: 6, Left: 0}}, nil, false},
+		"itself":                {[]nodes.Node{{ID: "a", Seen: 6, Left: time.Second}}, nil, false},
+		"not seen":              {[]nodes.Node{{ID: "b", Seen: 6, Left: time.Second}}, nil, true},
+		"database is not there": {nil, errors.New("away"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				table := &fakeTable{others: o.others, err: o.err}
+				f := fleet.New(fleet.Options{Table: table, Node: nodes.Node{ID: "a"}})
+				began := time.Now()
+				f.Await(7)
+				took := time.Since(began)
+				checktest.Equal(t, took > 0, o.waits, "whether it waits (%v)", took)
+				checktest.True(t, took <= 3*time.Second, "it waits %v", took)
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		table := &fakeTable{others: []nodes.Node{{ID: "b", Seen: 6, Left: time.Second}}}
+		f := fleet.New(fleet.Options{Table: table, Node: nodes.Node{ID: "a"}})
+		time.AfterFunc(time.Second, func() { table.set([]nodes.Node{{ID: "b", Seen: 7, Left: time.Second}}, nil) })
+		began := time.Now()
+		f.Await(7)
+		took := time.Since(began)
+		checktest.True(t, time.Second <= took && took < 1100*time.Millisecond, "it returns %v after the start, want soon after 1 s", took)
+	})
+}
+
+// TestOnlySignedPokesAreAccepted: to everybody else the path does not exist.
+func TestOnlySignedPokesAreAccepted(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	o := fleet.Options{Table: &fakeTable{}, Node: nodes.Node{ID: "b"}, Secret: understudy.NewSecret("s3cret"),
+		Now: func() time.Time { return now }}
+	b := fleet.New(o)
+	poke := func(change func(r *http.Request)) int {
+		r := httptest.NewRequest(http.MethodPost, fleet.PokePath, nil)
+		b.SignPoke(r)
+		change(r)
+		w := httptest.NewRecorder()
+		b.ServeHTTP(w, r)
+		return w.Code
+	}
+	checktest.Equal(t, poke(func(*http.Request) {}), http.StatusNoContent, "a signed poke")
+	for name, change := range map[string]func(r *http.Request){
+		"no header":      func(r *http.Request) { r.Header.Del("Understudy-Node") },
+		"empty header":   func(r *http.Request) { r.Header.Set("Understudy-Node", "") },
+		"no signature":   func(r *http.Request) { r.Header.Set("Understudy-Node", "1700000000:") },
+		"bad signature":  func(r *http.Request) { r.Header.Set("Understudy-Node", r.Header.Get("Understudy-Node")+"0") },
+		"bad time":       func(r *http.Request) { r.Header.Set("Understudy-Node", "x"+r.Header.Get("Understudy-Node")) },
+		"another method": func(r *http.Request) { r.Method = http.MethodGet },
+	} {
+		checktest.Equal(t, poke(change), http.StatusNotFound, "status with %s", name)
+	}
+	old := now
+	now = now.Add(31 * time.Second)
+	checktest.Equal(t, poke(func(r *http.Request) { r.Header.Set("Understudy-Node", b.SignedAt(old)) }), http.StatusNotFound, "an old poke")
+	o.Node.ID = "c"
+	c := fleet.New(o)
+	other := func(r *http.Request) { r.Header.Set("Understudy-Node", c.SignedAt(now)) }
+	checktest.Equal(t, poke(other), http.StatusNotFound, "a poke for another process")
+	o.Node.ID, o.Secret = "b", understudy.Secret{}
+	b = fleet.New(o)
+	checktest.Equal(t, poke(func(*http.Request) {}), http.StatusNotFound, "a poke without a shared secret")
+}

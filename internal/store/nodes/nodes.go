@@ -1,0 +1,158 @@
+// Package nodes is the table of the processes ("nodes") that share a database. Each node renews its row and says up to
+// which position its memory contains the changes of the others. All times are those of the database, so the clocks of
+// the machines do not matter.
+package nodes
+
+import (
+	"context"
+	"database/sql/driver"
+	"sync/atomic"
+	"time"
+
+	"understudy/internal/store/db"
+)
+
+// Lease is how long a node may answer from memory after it has renewed its row.
+const Lease = 2 * time.Second
+
+// Node is one process that shares the database.
+type Node struct {
+	ID       string        `json:"id"`
+	URL      string        `json:"url,omitempty"` // where other nodes reach it; "" if they do not
+	Version  string        `json:"version"`
+	Settings string        `json:"-"` // what must be equal at all nodes, in a form that tells nothing secret
+	Started  time.Time     `json:"started"`
+	Seen     int64         `json:"-"`      // the position up to which its memory contains the changes of others
+	Behind   int64         `json:"behind"` // the number of changes that its memory does not have yet
+	Left     time.Duration `json:"-"`      // how long its lease lasts; at most 0 once it has ended
+}
+
+// now is the time of the database in Unix nanoseconds.
+const (
+	nowSQLite   = "CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000000"
+	nowStandard = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) * 1000"
+)
+
+// newStatement returns a statement in which %now is the time of the database.
+func newStatement(before, after string) *db.Statement {
+	return &db.Statement{Head: before + nowSQLite + after, Standard: before + nowStandard + after}
+}
+
+var (
+	putNode = newStatement("INSERT INTO node (id, url, version, settings, started, seen, alive) SELECT ?1, ?2, ?3, ?4, now, ?5, "+
+		"now + ?6 FROM (SELECT ", " AS now) clock WHERE true ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, alive = excluded.alive")
+	selectNodes = newStatement("SELECT id, url, version, settings, started, seen, position - seen, alive - ",
+		" FROM node CROSS JOIN counter ORDER BY id")
+	deleteNode  = &db.Statement{Head: "DELETE FROM node WHERE id = ?"}
+	deleteEnded = newStatement("DELETE FROM node WHERE alive < ", " - 3600000000000")
+)
+
+// Table is the table of nodes. It is safe for concurrent use.
+type Table struct {
+	pool      *db.Pool
+	noteWrite func() // counts a write of another process
+	others    atomic.Pointer[Others]
+	// conn is the connection for this table, which does not wait for the transactions of the store; nil until it is dialled.
+	// A goroutine that uses it has taken it from the channel.
+	conn chan db.Conn
+}
+
+// New returns the table of nodes of a database. It calls noteWrite when another process has written.
+func New(pool *db.Pool, noteWrite func()) *Table {
+	t := &Table{pool: pool, noteWrite: noteWrite, conn: make(chan db.Conn, 1)}
+	t.conn <- nil
+	return t
+}
+
+// change runs work in a transaction that does not wait for those of the store.
+func (t *Table) change(ctx context.Context, work func(c db.Conn) error) (err error) {
+	var c db.Conn
+	select {
+	case c = <-t.conn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	broken := false
+	defer func() {
+		if broken {
+			_ = c.Close()
+			c = nil
+		}
+		t.conn <- c
+	}()
+	if c == nil {
+		if c, err = t.pool.Engine.Dial(ctx, true); err != nil {
+			c = nil
+			return err
+		}
+	}
+	broken, err = c.RunTransaction(ctx, func() error { return work(c) })
+	return err
+}
+
+// Close closes the connection. No call may be running.
+func (t *Table) Close() error {
+	if c := <-t.conn; c != nil {
+		return c.Close()
+	}
+	return nil
+}
+
+// Renew loads into memory what other nodes have changed, writes that it did into the row of this node, renews its lease and
+// returns all nodes, also those whose lease has ended in the last hour. The lease counts from before the call.
+func (t *Table) Renew(ctx context.Context, n Node) (all []Node, err error) {
+	leave, err := t.pool.Begin()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if err := t.pool.Refresh(ctx); err != nil {
+		return nil, db.WrapError(false, err, "load what other processes have changed")
+	}
+	err = t.change(ctx, func(c db.Conn) error {
+		if err := c.Execute(putNode, 0, n.ID, n.URL, n.Version, n.Settings, t.pool.Position(), int64(Lease)); err != nil {
+			return err
+		}
+		if err := c.Execute(deleteEnded, 0); err != nil {
+			return err
+		}
+		all, err = list(c)
+		return err
+	})
+	return all, db.WrapError(true, err, "renew the lease of this process")
+}
+
+// List returns all nodes.
+func (t *Table) List(ctx context.Context) (all []Node, err error) {
+	leave, err := t.pool.Begin()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	err = t.pool.Read(ctx, func(c db.Conn) (err error) {
+		all, err = list(c)
+		return err
+	})
+	return all, db.WrapError(false, err, "list the processes that share the database")
+}
+
+func list(c db.Conn) (all []Node, err error) {
+	err = c.Query(selectNodes, 0, nil, func(r []driver.Value) error {
+		all = append(all, Node{ID: r[0].(string), URL: r[1].(string), Version: r[2].(string), Settings: r[3].(string),
+			Started: time.Unix(0, r[4].(int64)).UTC(), Seen: r[5].(int64), Behind: r[6].(int64),
+			Left: time.Duration(r[7].(int64))})
+		return nil
+	})
+	return all, err
+}
+
+// Remove deletes the row of a node that ends, so that no other waits for it.
+func (t *Table) Remove(ctx context.Context, id string) error {
+	leave, err := t.pool.Begin()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	err = t.change(ctx, func(c db.Conn) error { return c.Execute(deleteNode, 0, id) })
+	return db.WrapError(true, err, "remove this process")
+}

@@ -1,0 +1,51 @@
+package nodes_test
+
+import (
+	"testing"
+	"time"
+
+	"understudy/internal/checktest"
+	"understudy/internal/store"
+	"understudy/internal/store/nodes"
+	"understudy/internal/store/storetest"
+	"understudy/request"
+)
+
+// TestNodesAreListed: a node is listed with its lease and with how far it is behind, on each engine.
+func TestNodesAreListed(t *testing.T) {
+	for name, path := range map[string]func(testing.TB) string{"SQLite": storetest.File, "PostgreSQL": storetest.Database} {
+		t.Run(name, func(t *testing.T) {
+			at := path(t)
+			open := func() *store.DB {
+				db, err := store.Open(t.Context(), store.Options{Path: at, Specs: storetest.Specs(t), SaveTime: storetest.Patience})
+				checktest.MustNoError(t, err, "open")
+				t.Cleanup(func() { checktest.NoError(t, db.Close(), "close") })
+				return db
+			}
+			a, b := open(), open()
+			for _, n := range []struct {
+				db   *store.DB
+				node nodes.Node
+			}{{a, nodes.Node{ID: "a", URL: "http://a", Version: "1", Settings: "x"}}, {b, nodes.Node{ID: "b", Version: "2"}}} {
+				_, err := n.db.Nodes.Renew(t.Context(), n.node)
+				checktest.MustNoError(t, err, "renew %s", n.node.ID)
+			}
+			_, err := a.Touch(t.Context(), request.Invalidation{Source: storetest.Source, Kind: "calls"})
+			checktest.MustNoError(t, err, "touch")
+			all, err := b.Nodes.Renew(t.Context(), nodes.Node{ID: "b", Version: "2"})
+			checktest.MustNoError(t, err, "renew again")
+			checktest.MustEqual(t, len(all), 2, "nodes")
+			checktest.Equal(t, all[0].ID+" "+all[0].URL+" "+all[0].Version+" "+all[0].Settings, "a http://a 1 x", "first node")
+			checktest.Equal(t, all[0].Behind, 1, "changes that node a has not reported yet")
+			checktest.Equal(t, all[1].Behind, 0, "changes that node b has not seen")
+			for _, n := range all {
+				checktest.True(t, n.Left > 0 && n.Left <= nodes.Lease, "lease of %s is %v", n.ID, n.Left)
+				checktest.True(t, time.Since(n.Started).Abs() < time.Minute, "start of %s is %v", n.ID, n.Started)
+			}
+			checktest.MustNoError(t, a.Nodes.Remove(t.Context(), "a"), "remove")
+			all, err = b.Nodes.List(t.Context())
+			checktest.MustNoError(t, err, "list")
+			checktest.Equal(t, len(all), 1, "nodes after one has ended")
+		})
+	}
+}

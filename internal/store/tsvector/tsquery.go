@@ -1,0 +1,245 @@
+// This file turns queries into SQL.
+
+package tsvector
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"understudy/internal/store/wordrows"
+)
+
+// phrasesTogether is the number of phrases that one search of the index looks for. With more, each row that is found
+// takes longer; with fewer, PostgreSQL plans longer.
+const phrasesTogether = 8
+
+// simplify returns a query without the parts that match no row, or nil if the query matches none.
+func simplify(q *wordrows.Query) *wordrows.Query {
+	simple := wordrows.Query{Op: q.Op, Phrases: q.Phrases, Prefix: q.Prefix}
+	for i := range q.Parts {
+		part := simplify(&q.Parts[i])
+		switch {
+		case part != nil:
+			simple.Parts = append(simple.Parts, *part)
+		case q.Op == wordrows.AllParts, q.Op == wordrows.FirstWithoutSecond && i == 0:
+			return nil
+		}
+	}
+	switch {
+	case q.Op == wordrows.FirstWithoutSecond && len(simple.Parts) == 1:
+		return &simple.Parts[0]
+	case len(simple.Phrases)+len(simple.Parts) == 0:
+		return nil
+	}
+	return &simple
+}
+
+// condition is a condition on the columns of a row, in SQL.
+type condition struct {
+	text string
+	args []driver.Value // the parameters of text, from ?1 on
+}
+
+// newCondition returns the condition that a row matches a query. indexed says that the index is to find the rows.
+// Otherwise the condition is quick for one row.
+func newCondition(q *wordrows.Query, indexed bool) *condition {
+	b := &condition{}
+	b.text = b.match(q, indexed, true)
+	if hasWord(q) {
+		b.text += " AND (NOT lexemes @@ '''" + tooLong + "''' OR " + b.matchLine(q) + ")"
+	}
+	return b
+}
+
+// hasWord reports whether one of the parts of a query is decided by the lexemes alone.
+func hasWord(q *wordrows.Query) bool {
+	if len(q.Parts) == 0 {
+		return !hasPhrase(q)
+	}
+	for i := range q.Parts {
+		if hasWord(&q.Parts[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasPhrase reports whether one of the phrases of a query has several words.
+func hasPhrase(q *wordrows.Query) bool {
+	for _, phrase := range q.Phrases {
+		if strings.Contains(phrase, " ") {
+			return true
+		}
+	}
+	return false
+}
+
+// match returns the condition that a row matches a query. It is wrong for lines that are too long: it is true for all of
+// them that match if more is set, and false for all that do not match otherwise.
+func (b *condition) match(q *wordrows.Query, indexed, more bool) string {
+	switch q.Op {
+	case wordrows.AnyPhrase:
+		return b.matchPhrases(q, indexed, more)
+	case wordrows.FirstWithoutSecond:
+		return "(" + b.match(&q.Parts[0], indexed, more) + " AND NOT " + b.match(&q.Parts[1], false, !more) + ")"
+	}
+	parts := make([]string, len(q.Parts))
+	for i := range q.Parts {
+		parts[i] = b.match(&q.Parts[i], indexed, more)
+	}
+	return join(q.Op, parts)
+}
+
+// matchPhrases is match for a query with phrases.
+func (b *condition) matchPhrases(q *wordrows.Query, indexed, more bool) string {
+	phrases := hasPhrase(q)
+	if phrases && !indexed {
+		return b.matchLine(q)
+	}
+	together, any := len(q.Phrases), []string(nil)
+	if indexed {
+		together = phrasesTogether
+	}
+	for from := 0; from < len(q.Phrases); from += together {
+		all := make([]string, 0, together+1)
+		for _, phrase := range q.Phrases[from:min(from+together, len(q.Phrases))] {
+			all = append(all, writeLexemes(phrase, q.Prefix))
+		}
+		if from == 0 && more {
+			all = append(all, "'"+tooLong+"'")
+		}
+		any = append(any, "lexemes @@ "+b.param(strings.Join(all, " | "))+"::tsquery")
+	}
+	lexemes := join(wordrows.AnyPart, any)
+	switch {
+	case phrases:
+		return "(" + lexemes + " AND " + b.matchLine(q) + ")"
+	case indexed:
+		return lexemes
+	}
+	return "(line LIKE " + b.param(newOutline(q).pattern) + " AND " + lexemes + ")"
+}
+
+// matchLine returns the condition that the line of a row matches a query.
+func (b *condition) matchLine(q *wordrows.Query) string {
+	parts := make([]string, len(q.Parts))
+	for i := range q.Parts {
+		parts[i] = b.matchLine(&q.Parts[i])
+	}
+	switch texts := textsOf(q); {
+	case q.Op == wordrows.FirstWithoutSecond:
+		return "(" + parts[0] + " AND NOT " + parts[1] + ")"
+	case q.Op != wordrows.AnyPhrase:
+		return join(q.Op, parts)
+	case len(texts) == 1:
+		return "strpos(line, " + b.param(texts[0]) + ") > 0"
+	default:
+		o := newOutline(q)
+		all := "string_to_array(" + b.param(strings.Join(texts, "\n")) + ", E'\\n')"
+		// The text at the first place where head is mostly decides, and is found in a list sooner than each text of the list
+		// in the line.
+		return fmt.Sprintf("(line LIKE %s AND (substr(line, strpos(line, %s) - %d, %d) = ANY (%s) "+
+			"OR EXISTS (SELECT FROM unnest(%[5]s) AS text WHERE strpos(line, text) > 0)))",
+			b.param(o.pattern), b.param(o.head), o.before, o.length, all)
+	}
+}
+
+// param adds a parameter and returns its name.
+func (b *condition) param(value string) string {
+	b.args = append(b.args, value)
+	return "?" + strconv.Itoa(len(b.args))
+}
+
+// join joins the conditions of the parts of a query.
+func join(op wordrows.Op, parts []string) string {
+	if op == wordrows.AllParts {
+		return "(" + strings.Join(parts, " AND ") + ")"
+	}
+	return "(" + strings.Join(parts, " OR ") + ")"
+}
+
+// lexeme quotes a word for a tsquery.
+var lexeme = strings.NewReplacer(`'`, `''`, `\`, `\\`)
+
+// writeLexemes returns the tsquery of rows that have all words of a phrase.
+func writeLexemes(phrase string, prefix bool) string {
+	words := strings.Split(phrase, " ")
+	for i, word := range words {
+		words[i] = "'" + lexeme.Replace(word) + "'"
+	}
+	all := strings.Join(words, " & ")
+	if prefix {
+		all += ":*"
+	}
+	return "(" + all + ")"
+}
+
+// textsOf returns the texts of which the line of a matching row has one.
+func textsOf(q *wordrows.Query) []string {
+	end := " "
+	if q.Prefix {
+		end = ""
+	}
+	all := make([]string, len(q.Phrases))
+	for i, phrase := range q.Phrases {
+		all[i] = " " + phrase + end
+	}
+	return all
+}
+
+// outline is what the texts of a query have in common. Mostly they are the same words with the tags of several fields.
+type outline struct {
+	pattern string // a pattern for LIKE that every line with one of the texts has
+	head    string // the first characters that all texts have after those in which they differ
+	before  int    // the number of characters before head
+	length  int    // the number of characters of a text
+}
+
+// newOutline compares the texts of a query. They have nothing in common if they are not of the same length.
+func newOutline(q *wordrows.Query) outline {
+	texts := textsOf(q)
+	first := []rune(texts[0])
+	same := make([]bool, len(first))
+	for i := range same {
+		same[i] = true
+	}
+	for _, text := range texts[1:] {
+		other := []rune(text)
+		if len(other) != len(first) {
+			return outline{pattern: "%"}
+		}
+		for i, r := range other {
+			same[i] = same[i] && r == first[i]
+		}
+	}
+	o := outline{length: len(first)}
+	for i := range same {
+		if !same[i] && (i+1 == len(same) || same[i+1]) {
+			o.before = i + 1
+			break
+		}
+	}
+	var pattern strings.Builder
+	pattern.WriteByte('%')
+	inHead := true
+	for i := o.before; i < len(first); i++ {
+		r := first[i]
+		switch {
+		case !same[i]:
+			pattern.WriteByte('_')
+			inHead = false
+			continue
+		case r == '%' || r == '_' || r == '\\':
+			pattern.WriteByte('\\')
+		}
+		pattern.WriteRune(r)
+		if inHead {
+			o.head += string(r)
+		}
+	}
+	pattern.WriteByte('%')
+	o.pattern = pattern.String()
+	return o
+}
