@@ -187,29 +187,29 @@ func (c *auditExportCmd) Run(ctx context.Context, p *process) error {
 	if err != nil {
 		return err
 	}
-	w, found := bufio.NewWriter(p.stdout), false
+	if c.Chain != "" {
+		if !slices.Contains(ids, c.Chain) {
+			return usageError{fmt.Errorf("there is no chain %q; the chains are %s", understudy.Clip(c.Chain), strings.Join(ids, ", "))}
+		}
+		ids = []string{c.Chain}
+	}
+	w := bufio.NewWriter(p.stdout)
 	progress := terminal.NewProgress(p.stderr, "audit export", p.quiet || terminal.IsTerminal(p.stdout))
 	defer progress.End()
+	progress.Set(terminal.State{Total: r.SumSizes(ids), Unit: "bytes"})
 	for _, id := range ids {
-		if c.Chain != "" && c.Chain != id {
-			continue
-		}
-		found = true
 		for line, err := range r.Lines(id, 0) {
 			if err == nil {
 				err = ctx.Err()
 			}
 			if err == nil {
-				progress.Add(1, "lines")
+				progress.Add(line.Size(), "bytes")
 				_, err = w.Write(append(line.Data, '\n'))
 			}
 			if err != nil {
 				return errors.Join(err, w.Flush())
 			}
 		}
-	}
-	if c.Chain != "" && !found {
-		return usageError{fmt.Errorf("there is no chain %q; the chains are %s", understudy.Clip(c.Chain), strings.Join(ids, ", "))}
 	}
 	return w.Flush()
 }
@@ -243,15 +243,23 @@ func (c *auditVerifyCmd) Run(ctx context.Context, p *process) error {
 	}
 	progress := terminal.NewProgress(p.stderr, "audit verify", p.quiet)
 	defer progress.End()
+	v.OnBytes = func(n int64) { progress.Add(n, "bytes") }
 	var all []audit.Report
 	switch c.File {
 	case "":
-		all, err = v.Verify(r.Dir, heads)
+		var ids []string
+		if ids, err = audit.ListChains(r.Dir); err == nil {
+			progress.Set(terminal.State{Total: r.SumSizes(ids), Unit: "bytes"})
+			all, err = v.Verify(r.Dir, heads)
+		}
 	case "-":
 		all, err = v.VerifyLines(p.stdin)
 	default:
 		var f *os.File
 		if f, err = smallfile.Open(c.File); err == nil {
+			if info, err := f.Stat(); err == nil {
+				progress.Set(terminal.State{Total: info.Size(), Unit: "bytes"})
+			}
 			all, err = v.VerifyLines(f)
 			_ = f.Close() // an error of Close does not matter, because the file was only read
 		}

@@ -283,6 +283,16 @@ func (r Reader) Lines(chain string, from uint64) iter.Seq2[wal.Entry, error] {
 	return wal.Read(filepath.Join(r.Dir, chain), from)
 }
 
+// SumSizes returns the size of the files of some chains in bytes, as an estimate of the work to read them. A chain whose
+// files cannot be listed counts as empty.
+func (r Reader) SumSizes(chains []string) (total int64) {
+	for _, id := range chains {
+		size, _ := wal.SumSizes(filepath.Join(r.Dir, id)) // Lines returns the error
+		total += size
+	}
+	return total
+}
+
 // ReadHeads returns the number of the last line of each chain.
 func (r Reader) ReadHeads(ctx context.Context) (map[string]uint64, error) {
 	chains, err := r.openCursors("")

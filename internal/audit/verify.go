@@ -37,10 +37,11 @@ const maxFaults = 20
 const maxUnsigned = 100 * entriesPerCheckpoint
 
 // Verifier verifies a log. Keys are the public keys that may have signed it. Known are checkpoints that were stored
-// outside the log.
+// outside the log. OnBytes is called with the size of each line after the line was read; nil means no calls.
 type Verifier struct {
-	Keys  []string
-	Known []Checkpoint
+	Keys    []string
+	Known   []Checkpoint
+	OnBytes func(n int64)
 }
 
 // Verify checks the chains of a folder. heads is the file with the newest checkpoints. Verify finds changed lines,
@@ -73,6 +74,7 @@ func (v Verifier) Verify(dir, heads string) ([]Report, error) {
 				return nil, err
 			default:
 				r.checkLine(e.Data)
+				v.report(e.Size())
 			}
 		}
 	}
@@ -92,6 +94,7 @@ func (v Verifier) VerifyLines(from io.Reader) ([]Report, error) {
 	all, lines := v.begin(), bufio.NewScanner(from)
 	lines.Buffer(nil, segmentBytes)
 	for n := 1; lines.Scan(); n++ {
+		v.report(int64(len(lines.Bytes())) + 1) // Scan has removed the end of the line
 		line := bytes.TrimSpace(lines.Bytes())
 		var e struct{ Chain string }
 		if err := json.Unmarshal(line, &e); err != nil || e.Chain == "" {
@@ -105,6 +108,13 @@ func (v Verifier) VerifyLines(from io.Reader) ([]Report, error) {
 		r.checkLine(line)
 	}
 	return all.end(), lines.Err()
+}
+
+// report calls OnBytes if it is set.
+func (v Verifier) report(n int64) {
+	if v.OnBytes != nil {
+		v.OnBytes(n)
+	}
 }
 
 // verification is one run of a verifier.

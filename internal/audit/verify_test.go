@@ -160,6 +160,26 @@ func TestVerify(t *testing.T) {
 
 // A chain that is gone as a whole is missed, and so is one whose end went with the file of
 // checkpoints, by who was sent a checkpoint.
+func TestVerifyReportsHowManyBytesItHasRead(t *testing.T) {
+	f, lines := written(t)
+	total, read := f.reader().SumSizes([]string{f.chain(), "missing"}), int64(0)
+	v := Verifier{Keys: []string{f.key.PublicKey()}, OnBytes: func(n int64) { read += n }}
+	if _, err := v.Verify(f.options().Dir, f.options().Heads); err != nil {
+		t.Fatal(err)
+	}
+	if empty := total - read; read == 0 || empty < 0 || empty >= f.options().SegmentSize {
+		t.Errorf("the files have %d bytes, and %d were reported", total, read)
+	}
+	text := append(bytes.Join(lines, []byte("\n")), '\n')
+	read = 0
+	if _, err := v.VerifyLines(bytes.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	if read != int64(len(text)) {
+		t.Errorf("the exported lines have %d bytes, and %d were reported", len(text), read)
+	}
+}
+
 func TestVerifyByCheckpointsElsewhere(t *testing.T) {
 	f, lines := written(t)
 	var e Entry

@@ -20,6 +20,9 @@ type Entry struct {
 	Data   []byte // the bytes of the entry, valid until the next entry is read
 }
 
+// Size returns how many bytes the entry occupies in its file.
+func (e Entry) Size() int64 { return recordHeaderSize + int64(len(e.Data)) }
+
 // Entries yields the durable entries with numbers from from on, the oldest first, up to the newest at the time
 // of the call. Entries may be appended meanwhile. An error is yielded last: ErrDamaged or an error of the file
 // system, also if RemoveBefore removes a file meanwhile.
@@ -68,6 +71,20 @@ func ListFiles(dir string) ([]uint64, error) {
 		return nil, fmt.Errorf("%w: some of the files from %d to %d in %s are missing", ErrDamaged, h.first, h.last, dir)
 	}
 	return files, nil
+}
+
+// SumSizes returns the size of all files of a folder that have entries. It is a good estimate of the sum of all Entry.Size:
+// up to 1 MiB at the end of the newest file may still be empty. Errors are those of ListFiles.
+func SumSizes(dir string) (total int64, err error) {
+	files, err := ListFiles(dir)
+	for _, first := range files {
+		info, err := os.Stat(segmentPath(dir, first))
+		if err != nil {
+			return 0, err
+		}
+		total += info.Size()
+	}
+	return total, err
 }
 
 // readEntries yields the entries of the given files with numbers from from to last.
