@@ -24,7 +24,7 @@ const (
 	readFirst   = 64      // how many postings are read in order at first, about a page
 	readMax     = 4096    // how many postings are read in order at most
 	rowsForEach = 64      // how many rows are looked at for each of them
-	readFound   = 1 << 17 // how many postings are read at most that the index has found
+	readFound   = 1 << 17 // how many postings are read at most that the index has found, 1 MiB of them
 )
 
 // settings keep PostgreSQL from ways to the rows that take longer: compiling, starting more processes, reading the whole
@@ -64,7 +64,7 @@ func (Table) Search(c db.Conn, q *wordrows.Query, up bool) (postings.Iterator, e
 	if q = simplify(q); q == nil {
 		return &postings.Slice{Up: up}, nil
 	}
-	return &search{c: c, query: q, up: up, list: postings.Slice{Up: up}}, nil
+	return &search{c: c, query: q, up: up, most: readFound, list: postings.Slice{Up: up}}, nil
 }
 
 // search is an iterator over the postings of the rows that match a query.
@@ -72,6 +72,7 @@ type search struct {
 	c     db.Conn
 	query *wordrows.Query
 	up    bool
+	most  int // how many postings are read at most that the index has found
 
 	near, all *statement
 	size      int            // how many postings were read the last time in order
@@ -107,8 +108,8 @@ func (s *search) read(from int64) error {
 		}
 		s.all = s.newStatement(byIndex, true)
 	}
-	err := s.run(s.all, from, int64(readFound))
-	s.ended = len(s.list.Spots) < readFound
+	err := s.run(s.all, from, int64(s.most))
+	s.ended = len(s.list.Spots) < s.most
 	return err
 }
 

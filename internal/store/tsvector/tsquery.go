@@ -42,8 +42,8 @@ type condition struct {
 	args []driver.Value // the parameters of text, from ?1 on
 }
 
-// newCondition returns the condition that a row matches a query. indexed says that the index is to find the rows.
-// Otherwise the condition is quick for one row.
+// newCondition returns the condition that a row matches a query. If indexed is set, the index can find the rows.
+// Otherwise the condition is quick to compute for a row.
 func newCondition(q *wordrows.Query, indexed bool) *condition {
 	b := &condition{}
 	b.text = b.match(q, indexed, true)
@@ -76,8 +76,8 @@ func hasPhrase(q *wordrows.Query) bool {
 	return false
 }
 
-// match returns the condition that a row matches a query. It is wrong for lines that are too long: it is true for all of
-// them that match if more is set, and false for all that do not match otherwise.
+// match returns the condition that a row matches a query. It may be wrong for lines that are too long, which have no
+// lexemes. If more is set, it is true for all of them that match, otherwise it is false for all that do not.
 func (b *condition) match(q *wordrows.Query, indexed, more bool) string {
 	switch q.Op {
 	case wordrows.AnyPhrase:
@@ -98,7 +98,7 @@ func (b *condition) matchPhrases(q *wordrows.Query, indexed, more bool) string {
 	if phrases && !indexed {
 		return b.matchLine(q)
 	}
-	together, any := len(q.Phrases), []string(nil)
+	together, searches := len(q.Phrases), []string(nil)
 	if indexed {
 		together = phrasesTogether
 	}
@@ -110,9 +110,9 @@ func (b *condition) matchPhrases(q *wordrows.Query, indexed, more bool) string {
 		if from == 0 && more {
 			all = append(all, "'"+tooLong+"'")
 		}
-		any = append(any, "lexemes @@ "+b.param(strings.Join(all, " | "))+"::tsquery")
+		searches = append(searches, "lexemes @@ "+b.param(strings.Join(all, " | "))+"::tsquery")
 	}
-	lexemes := join(wordrows.AnyPart, any)
+	lexemes := join(wordrows.AnyPart, searches)
 	switch {
 	case phrases:
 		return "(" + lexemes + " AND " + b.matchLine(q) + ")"

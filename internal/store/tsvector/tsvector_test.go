@@ -65,8 +65,8 @@ func newModel(t testing.TB) *model {
 }
 
 // words are words as a tokenizer gives them, and others that SQL, tsqueries and patterns treat in a special way.
-var words = []string{"a", "ab", "abc", "b", "code", "your", "zanzibar", "it's", `back\slash`, "100%", "under_score", "x:*", "&", "|b", "(",
-	"?1", "'", "%", "_", `\`, "é", "東", "京", "\ue000", "w" + strings.Repeat("é", 31)}
+var words = []string{"a", "ab", "abc", "b", "code", "your", "zanzibar", "it's", `back\slash`, "100%", "under_score", "x:*", "&", "|b",
+	"(", "?1", "'", "%", "_", `\`, "é", "東", "京", "\ue000", "w" + strings.Repeat("é", 31)}
 
 func (m *model) word() string { return words[min(m.rng.IntN(len(words)), m.rng.IntN(len(words)))] }
 
@@ -104,17 +104,6 @@ func (m *model) save(n int) {
 		}
 	}
 	m.update(writes)
-}
-
-// saveLong writes a row whose words are too many for a TSVECTOR.
-func (m *model) saveLong() {
-	row := m.row()
-	for i := range 20_000 {
-		row[0] += fmt.Sprintf(" 0101%050d", i)
-	}
-	row[0] = strings.TrimSpace(row[0])
-	m.rows[1<<62] = row
-	m.update([]wordrows.Write{{Posting: 1 << 62, Row: row}})
 }
 
 func (m *model) update(writes []wordrows.Write) {
@@ -180,6 +169,9 @@ func (m *model) check(q *wordrows.Query) {
 		}
 		_, err := m.c.RunReading(m.Context(), func() error {
 			found, err := table.Search(m.c, q, up)
+			if s, ok := found.(*search); ok && m.rng.IntN(2) == 0 {
+				s.most = 10
+			}
 			from := first
 			for ok := true; err == nil && ok; {
 				var posting int64
@@ -199,20 +191,39 @@ func (m *model) check(q *wordrows.Query) {
 }
 
 // A search finds the rows that match, in both orders, few or many, also with words that SQL or PostgreSQL's queries take
-// for something else, and in rows whose words are too many for a TSVECTOR.
+// for something else, and in rows without lexemes because their lines are too long.
 func TestSearchFindsTheRowsThatMatch(t *testing.T) {
 	t.Parallel()
 	m := newModel(t)
-	for range 3 {
+	for range 4 {
 		m.save(300)
-		for range 60 {
+		some := &db.Statement{Head: "UPDATE words SET lexemes = '''!''' WHERE posting % 3 = 0"}
+		checktest.MustNoError(t, m.c.Execute(some, 0), "making rows too long")
+		for range 100 {
 			q := m.query(3)
 			m.check(&q)
 		}
 	}
-	m.saveLong()
-	for range 30 {
-		q := m.query(2)
+}
+
+// A TSVECTOR takes only 1 MiB of lexemes.
+func TestLongRowsAreFound(t *testing.T) {
+	t.Parallel()
+	m := newModel(t)
+	row := m.row()
+	row[0] = "0101first"
+	for i := range 20_000 {
+		row[0] += fmt.Sprintf(" 0101%050d", i)
+	}
+	m.rows[1] = row
+	m.update([]wordrows.Write{{Posting: 1, Row: row}})
+	for _, q := range []wordrows.Query{
+		{Phrases: []string{"0101first"}},
+		{Phrases: []string{fmt.Sprintf("0101%050d", 19_999)}},
+		{Phrases: []string{"0101none"}},
+		{Phrases: []string{fmt.Sprintf("0101first 0101%050d", 0)}},
+		{Phrases: []string{fmt.Sprintf("0101first 0101%050d", 1)}},
+	} {
 		m.check(&q)
 	}
 }
@@ -253,6 +264,31 @@ func TestAllWordsAreVisited(t *testing.T) {
 	if got := visit(); len(got) > 0 {
 		t.Errorf("%d words are left", len(got))
 	}
+}
+
+// A search leaves the settings of the transaction as they were.
+func TestSearchRestoresTheSettings(t *testing.T) {
+	t.Parallel()
+	m := newModel(t)
+	read := func() (all string) {
+		err := m.c.QueryOnce("SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings WHERE name NOT LIKE '%.%'", nil,
+			func(r []driver.Value) error {
+				all = r[0].(string)
+				return nil
+			})
+		checktest.MustNoError(t, err, "reading the settings")
+		return all
+	}
+	_, err := m.c.RunReading(t.Context(), func() error {
+		before := read()
+		found, err := table.Search(m.c, &wordrows.Query{Phrases: []string{"0101a"}}, true)
+		if err == nil {
+			_, _, err = found.Advance(math.MinInt64)
+		}
+		checktest.Equal(t, read(), before, "the settings after a search")
+		return err
+	})
+	checktest.MustNoError(t, err, "searching")
 }
 
 // PostgreSQL has to take the way to the rows that a statement is written for, whatever it believes about their number.

@@ -202,7 +202,8 @@ CREATE TABLE words (
   line    TEXT COLLATE "C" NOT NULL,
   lexemes TSVECTOR NOT NULL
 );
-CREATE INDEX words_lexemes ON words USING gin (lexemes);
+-- New rows wait in a list that each search reads. So the list is short.
+CREATE INDEX words_lexemes ON words USING gin (lexemes) WITH (gin_pending_list_limit = 64);
 
 CREATE TABLE built (
   words BIGINT NOT NULL,
