@@ -101,3 +101,13 @@ type Webhook struct {
 	Delivered int64     `json:"delivered"` // the number of changes delivered so far
 	At        time.Time `json:"delivered_at,omitzero"`
 }
+
+// Node is the state of one of the processes that share a database.
+type Node struct {
+	ID      string `json:"id"`
+	Self    bool   `json:"self,omitempty"` // whether this process is the one that answers
+	URL     string `json:"url,omitempty"`  // where other processes reach it
+	Version string `json:"version"`
+	Lease   int64  `json:"lease_ms"` // for how many milliseconds it may still answer from memory; 0 if its lease has ended
+	Behind  int64  `json:"behind"`   // the number of changes of others that its memory does not contain yet
+}

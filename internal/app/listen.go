@@ -122,7 +122,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 		watches: watches}
 	a.enforcer, a.issuer.enforce = e, e.updateCredentials
 	f := a.newFigures(ctx, e, changes)
-	commands.Snapshot, commands.Readable = f.readSnapshot, f.checkStore
+	commands.Snapshot, commands.Readable, commands.Nodes = f.readSnapshot, f.checkStore, f.readNodes
 	commands.IsEnding, commands.SettingsStatus = a.ports.ending.Load, a.settings.status
 	commands.SeesAll, commands.Profiles = a.canSeeAll, a.ports.profiles
 	if a.opts.ReadSettings != nil {
@@ -140,6 +140,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 			Sources: a.sources, Mirror: a.mirror, Media: a.mirror, Seals: seals, Lookups: page.NewLookups(a.sources),
 			Cookies: a.policies.visitors.cookies, Snapshot: f.viewerSnapshot, History: a.db, Jobs: a.jobs, Feed: "/-/feed",
 			Forecasts: a.forecasts, Actions: doer, Annotations: a.db.Annotations, Watches: watches, Webhooks: changes, Spending: f.spending,
+			Nodes: f.readNodes,
 			Audit: a.audit, Trail: a.audit, Version: a.opts.Version, Logger: a.log, Now: time.Now,
 		},
 		dropIn: proxy.Options{

@@ -133,3 +133,16 @@ func (o *others) followSource(ctx context.Context, source string, are bool) erro
 	o.watches.Notify()
 	return nil
 }
+
+// readNodes returns the state of each process on the same database, and whether this one may answer from memory. It needs no
+// database. It returns none if there can be no others.
+func (h *figures) readNodes() (all []request.Node, current bool) {
+	if h.fleet == nil {
+		return nil, true
+	}
+	for _, n := range h.fleet.Nodes() {
+		all = append(all, request.Node{ID: n.ID, Self: n.ID == h.fleet.ID(), URL: n.URL, Version: n.Version,
+			Lease: n.Left.Milliseconds(), Behind: n.Behind})
+	}
+	return all, h.fleet.IsCurrent()
+}

@@ -21,6 +21,7 @@ import (
 	"understudy/internal/crawl"
 	"understudy/internal/diagnostics"
 	"understudy/internal/feed"
+	"understudy/internal/fleet"
 	"understudy/internal/jobs"
 	"understudy/internal/store"
 	"understudy/internal/store/contents"
@@ -42,6 +43,7 @@ type figures struct {
 	db       *store.DB
 	files    *contents.Files
 	mirror   *mirror.Mirror
+	fleet    *fleet.Fleet // the processes on the same database; nil if there can be no others
 	crawler  *crawl.Crawler
 	jobs     *jobs.Runner
 	feed     *feed.Feed
@@ -69,7 +71,7 @@ func (a *App) newFigures(ctx context.Context, e *enforcer, changes *feed.Feed) *
 			Readers: c.ByReason[request.ReasonWaiting], Walks: c.ByReason[request.ReasonSync], Upstream: c.Requests}
 	}})
 	return &figures{started: a.opts.Settings, settings: a.settings, log: a.log, sources: a.sources, clients: a.clients, db: a.db,
-		files: a.files, mirror: a.mirror, crawler: a.crawler, jobs: a.jobs, feed: changes, audit: a.audit, ports: a.ports,
+		files: a.files, mirror: a.mirror, fleet: a.saved.fleet, crawler: a.crawler, jobs: a.jobs, feed: changes, audit: a.audit, ports: a.ports,
 		names: a.policies.visitors.names, exports: e.exports, inForce: e.current.Load, traffic: t}
 }
 
@@ -89,6 +91,7 @@ func (h *figures) readSnapshot(ctx context.Context) (diagnostics.Snapshot, error
 		Settings: h.settings.status(),
 		LogMoved: h.ports.file != nil && h.ports.file.IsMoved(),
 	}
+	s.Nodes, _ = h.readNodes()
 	var err error
 	if s.Store, err = h.db.MeasureSpace(ctx); err != nil {
 		return s, err

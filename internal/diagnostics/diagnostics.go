@@ -41,6 +41,7 @@ type Snapshot struct {
 	Webhooks []request.Webhook       `json:"webhooks,omitempty"`
 	Erasing  erase.Waiting           `json:"erasing"` // the records that wait for erasure
 	Audit    *audit.Stats            `json:"audit,omitempty"`
+	Nodes    []request.Node          `json:"nodes,omitempty"` // the processes that share the database
 }
 
 // Traffic counts responses by their outcome, and the requests to the upstream that these responses needed.
@@ -143,6 +144,9 @@ type Options struct {
 	Snapshot func(ctx context.Context) (Snapshot, error)
 	// Readable returns an error if the store cannot be read.
 	Readable func(ctx context.Context) error
+	// Nodes returns the processes that share the database, and whether this one may answer from memory. It needs no
+	// database. If it is nil, there can be no other process.
+	Nodes func() (all []request.Node, current bool)
 	// IsEnding reports whether the shutdown of the process has begun.
 	IsEnding func() bool
 	// SettingsStatus returns when the settings were read. If it is nil, this is unknown.
@@ -212,6 +216,9 @@ func New(o Options) *Diagnostics {
 	}
 	if o.SettingsStatus == nil {
 		o.SettingsStatus = func() Settings { return Settings{} }
+	}
+	if o.Nodes == nil {
+		o.Nodes = func() ([]request.Node, bool) { return nil, true }
 	}
 	forms, _ := jsonhttp.NewFormProtection(o.PublicURL) // an error is ignored, because a malformed URL adds no origin
 	return &Diagnostics{o: o, forms: forms}

@@ -30,10 +30,13 @@ type fixture struct {
 	caller   understudy.Caller
 	callErr  error
 	settings Settings
+	nodes    []request.Node
+	ended    bool // whether the lease of this process has ended
 }
 
 func (h *fixture) handler() http.Handler {
 	return New(Options{
+		Nodes:          func() ([]request.Node, bool) { return h.nodes, !h.ended },
 		Snapshot:       func(context.Context) (Snapshot, error) { return h.snapshot, nil },
 		Readable:       func(context.Context) error { return h.readable },
 		IsEnding:       func() bool { return h.ending },
@@ -47,6 +50,10 @@ func get(h http.Handler, path string) *httptest.ResponseRecorder {
 	h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 	return w
 }
+
+// twoNodes are two processes on one database.
+var twoNodes = []request.Node{{ID: "a", Self: true, URL: "http://10.0.0.2:4114", Version: "1", Lease: 1800},
+	{ID: "b", URL: "http://10.0.0.3:4114", Version: "1", Behind: 7}}
 
 func TestHealth(t *testing.T) {
 	ok := map[string]Source{"web": {State: "ok"}}
@@ -73,6 +80,15 @@ func TestHealth(t *testing.T) {
 		"ending": {fixture{ending: true, snapshot: Snapshot{Sources: ok}}, 503, `{"status":"down","reasons":["shutting down"]}`},
 		"unreadable": {fixture{readable: errors.New("disk on fire at /data"), snapshot: Snapshot{Sources: ok}}, 503,
 			`{"status":"down","reasons":["the store cannot be read"]}`},
+		"others": {fixture{snapshot: Snapshot{Sources: ok}, nodes: twoNodes}, 200,
+			`{"status":"ok","nodes":[{"id":"a","self":true,"version":"1","lease_ms":1800,"behind":0},` +
+				`{"id":"b","version":"1","lease_ms":0,"behind":7}]}`},
+		"lease ended": {fixture{snapshot: Snapshot{Sources: ok}, nodes: twoNodes[:1], ended: true}, 200,
+			`{"status":"degraded","reasons":["the database does not answer; answers come from memory as during an outage"],` +
+				`"nodes":[{"id":"a","self":true,"version":"1","lease_ms":1800,"behind":0}]}`},
+		"lease will end": {fixture{readable: errors.New("no route to db.internal"), nodes: twoNodes[:1]}, 200,
+			`{"status":"degraded","reasons":["the database does not answer; answers come from memory as during an outage"],` +
+				`"nodes":[{"id":"a","self":true,"version":"1","lease_ms":1800,"behind":0}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := get(c.house.handler(), "/-/health")

@@ -27,11 +27,17 @@ type health struct {
 	Reasons []string `json:"reasons,omitempty"`
 	// LoadedAt is when the current settings were read.
 	LoadedAt time.Time `json:"loaded_at,omitzero"`
+	// Nodes are the processes that share the database, without their addresses.
+	Nodes []request.Node `json:"nodes,omitempty"`
 }
+
+// leaseEnded is the reason for "degraded" while this process cannot learn what the others change.
+const leaseEnded = "the database does not answer; answers come from memory as during an outage"
 
 // Health returns a handler that responds with 200 while reads can be served. The body says "degraded", with the
 // reasons, if an upstream has a problem or records cannot be saved. The status is 503 if the store cannot be read
-// or the shutdown has begun.
+// or the shutdown has begun. A process that shares its database with others goes on answering from memory without the
+// database, so it is degraded then and not down.
 func (d *Diagnostics) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
@@ -46,6 +52,19 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 	if d.o.IsEnding() {
 		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"shutting down"}}
 	}
+	settings := d.o.SettingsStatus()
+	h := health{Status: "ok", LoadedAt: settings.LoadedAt}
+	degraded := func(is bool, why string) {
+		if is {
+			h.Status, h.Reasons = "degraded", append(h.Reasons, why)
+		}
+	}
+	all, current := d.o.Nodes()
+	h.Nodes = hideURLs(all)
+	if !current {
+		degraded(true, leaseEnded)
+		return http.StatusOK, h // a query would only wait for the database
+	}
 	var s Snapshot
 	err := d.o.Readable(ctx)
 	if err == nil {
@@ -53,17 +72,14 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 	}
 	if err != nil {
 		d.logUnreadable(ctx, err)
+		if len(all) > 0 { // the lease will end if this lasts
+			degraded(true, leaseEnded)
+			return http.StatusOK, h
+		}
 		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"the store cannot be read"}}
 	}
 	if d.unreadable.CompareAndSwap(true, false) {
 		d.o.Logger.Info("health: the store can be read again")
-	}
-	settings := d.o.SettingsStatus()
-	h := health{Status: "ok", LoadedAt: settings.LoadedAt}
-	degraded := func(is bool, why string) {
-		if is {
-			h.Status, h.Reasons = "degraded", append(h.Reasons, why)
-		}
 	}
 	// An error of the settings or of the audit log may name files, so only /-/stats shows its text.
 	degraded(settings.Error != "", "the settings could not be loaded again; the former ones are in force")
@@ -79,6 +95,15 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 		degraded(s.Sources[name].State != "ok", "source "+name+": "+s.Sources[name].State)
 	}
 	return http.StatusOK, h
+}
+
+// hideURLs returns nodes without their addresses, which are for administrators only.
+func hideURLs(all []request.Node) []request.Node {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].URL = ""
+	}
+	return all
 }
 
 // logUnreadable logs the first of consecutive failures to read the store, unless the client has disconnected.
@@ -111,7 +136,7 @@ func showFigures(context.Context, understudy.Caller, *http.Request) (any, error)
 // the caller, and the numbers of changes and erasures of all kinds. A caller of a single source does not see the
 // ports and the traffic of other sources.
 func (d *Diagnostics) hideCounts(s *Snapshot, caller understudy.Caller) {
-	s.Webhooks, s.Erasing, s.Audit = nil, erase.Waiting{}, nil
+	s.Webhooks, s.Erasing, s.Audit, s.Nodes = nil, erase.Waiting{}, nil, hideURLs(s.Nodes)
 	sources := map[string]Source{}
 	for name, src := range s.Sources {
 		kinds := map[string]Kind{}

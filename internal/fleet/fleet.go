@@ -64,12 +64,18 @@ type Options struct {
 type Fleet struct {
 	o     Options
 	start time.Time
-	until atomic.Int64 // the time of uptime until which memory is right; 0 before the first lease
-	all   atomic.Pointer[[]nodes.Node]
+	until atomic.Int64            // the time of uptime until which memory is right; 0 before the first lease
+	all   atomic.Pointer[renewal] // the last renewal
 	wake  chan struct{}
 	pokes pokes
 
 	noticed atomic.Bool // a message about new changes will be sent
+}
+
+// renewal is what a node has learned by renewing its lease.
+type renewal struct {
+	all []nodes.Node
+	at  int64 // the time of uptime at which the renewal began
 }
 
 // New returns the membership of a node that has not joined yet.
@@ -94,12 +100,23 @@ func (f *Fleet) uptime() int64 {
 	return int64(f.o.Now().Sub(f.start)) + 1 // so that it is never 0
 }
 
-// Nodes returns all nodes as of the last renewal, this one included.
+// ID returns the name of this node.
+func (f *Fleet) ID() string { return f.o.Node.ID }
+
+// Nodes returns all nodes as of the last renewal, this one included, with what is left of their leases now.
 func (f *Fleet) Nodes() []nodes.Node {
-	if all := f.all.Load(); all != nil {
-		return *all
+	last := f.all.Load()
+	if last == nil {
+		return nil
 	}
-	return nil
+	all, now := slices.Clone(last.all), f.uptime()
+	for i := range all {
+		all[i].Left = max(all[i].Left-time.Duration(now-last.at), 0)
+		if all[i].ID == f.o.Node.ID {
+			all[i].Left = max(time.Duration(f.until.Load()-now), 0)
+		}
+	}
+	return all
 }
 
 // Join registers the node and returns once its memory is right. url is where other nodes reach it. Join returns an error
@@ -160,7 +177,7 @@ func (f *Fleet) renew(ctx context.Context) error {
 		return err
 	}
 	f.until.Store(begin + int64(nodes.Lease-margin))
-	f.all.Store(&all)
+	f.all.Store(&renewal{all, begin})
 	if f.o.Renewed != nil {
 		f.o.Renewed(ctx, slices.ContainsFunc(all, f.isOther))
 	}
@@ -213,7 +230,7 @@ func (f *Fleet) NotifyOthers() {
 // sendNotice pokes all other nodes.
 func (f *Fleet) sendNotice() {
 	f.noticed.Store(false)
-	if all := slices.DeleteFunc(slices.Clone(f.Nodes()), func(n nodes.Node) bool { return !f.isOther(n) }); len(all) > 0 {
+	if all := slices.DeleteFunc(f.Nodes(), func(n nodes.Node) bool { return !f.isOther(n) }); len(all) > 0 {
 		f.sendPokes(all)
 	}
 }

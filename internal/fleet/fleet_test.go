@@ -150,6 +150,22 @@ func TestAwait(t *testing.T) {
 	})
 }
 
+// TestLeasesRunOut: the nodes that a process lists have what is left of their leases now, not at the last renewal.
+func TestLeasesRunOut(t *testing.T) {
+	table := &fakeTable{others: []nodes.Node{{ID: "a", Left: nodes.Lease}, {ID: "b", Left: time.Second}}}
+	f := fleet.New(fleet.Options{Table: table, Node: nodes.Node{ID: "a"}, Refresh: func(context.Context) error { return nil }})
+	checktest.Equal(t, len(f.Nodes()), 0, "nodes before it joins")
+	checktest.MustNoError(t, f.Join(t.Context(), ""), "join")
+	all := f.Nodes()
+	checktest.MustEqual(t, len(all), 2, "nodes")
+	for i, n := range all {
+		was := table.others[i].Left
+		checktest.True(t, 0 < n.Left && n.Left < was, "lease of %s is %v, and was %v when it was renewed", n.ID, n.Left, was)
+	}
+	checktest.True(t, all[0].Left < nodes.Lease-100*time.Millisecond, "the own lease is %v, want one that ends before it does for others",
+		all[0].Left)
+}
+
 // TestOnlySignedPokesAreAccepted: to everybody else the path does not exist.
 func TestOnlySignedPokesAreAccepted(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)

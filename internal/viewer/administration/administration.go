@@ -42,6 +42,7 @@ type administrationPage struct {
 	Ways     []adminLink
 	Sources  []sourceView
 	Webhooks []webhookView
+	Nodes    *nodesView
 }
 
 // adminLink is a link to a page for administrators, with facts about what the page shows.
@@ -84,6 +85,7 @@ func serve(q *page.Exchange) error {
 			p.Webhooks = append(p.Webhooks, webhook(q, w))
 		}
 	}
+	p.Nodes = newNodesView(q)
 	return q.Render(http.StatusOK, "administration", "Administration", p)
 }
 

@@ -94,6 +94,12 @@ func TestAdministration(t *testing.T) {
 	}}
 	log := &viewertest.AuditLog{}
 	h := viewertest.Open(t, viewertest.WithPrograms, func(o *page.Options) {
+		o.Nodes = func() ([]request.Node, bool) {
+			return []request.Node{
+				{ID: "alpha-qk3x7c", Self: true, URL: "http://10.0.0.2:4114", Version: "1.0", Lease: 1750},
+				{ID: "beta-m2v6ta", URL: "http://10.0.0.3:4114", Version: "1.0", Behind: 1204},
+			}, true
+		}
 		o.Webhooks, o.Spending, o.Audit, o.Jobs = server, server.Spending, log, &viewertest.Jobs{}
 		o.Snapshot = func(context.Context, string) page.Snapshot {
 			return page.Snapshot{State: "limited", Why: "upstream answered 429", Since: viewertest.Noon.Add(-10 * time.Minute),
@@ -112,7 +118,7 @@ func TestAdministration(t *testing.T) {
 	for _, want := range []string{
 		"Twilio limits our request rate", "next check", page.Thousands(total) + " in total", page.Thousands(failed) + " failed", "4,711 requests",
 		"410 Gone", "31 waiting", `<th scope="row">reports</th>`, `<th scope="row">Others</th>`,
-		`href="/-/connect"`, `href="/-/roles"`, `href="/jobs"`,
+		`href="/-/connect"`, `href="/-/roles"`, `href="/jobs"`, "alpha-qk3x7c", "1.8 s left", "1,204", "http://10.0.0.3:4114",
 	} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("the page lacks %q", want)

@@ -108,6 +108,9 @@ type Options struct {
 	// Spending returns the number of recent requests to a source by time span, oldest first. It returns nil if the
 	// numbers are not known.
 	Spending func(source string) []request.Spending
+	// Nodes returns the processes that share the database, and whether this one may answer from memory. It returns no
+	// processes if there can be no others. Nodes may be nil.
+	Nodes func() (all []request.Node, current bool)
 
 	// Snapshot returns the state of a source. If it is nil, pages show no state.
 	Snapshot func(ctx context.Context, source string) Snapshot
