@@ -155,7 +155,7 @@ func (j judge) draw(t *testing.T, dir, document, upstream string, plan []imitati
 	if err != nil {
 		t.Fatalf("spec from: %v\n%s", err, &doubts)
 	}
-	if j.send != "" && strings.Contains(doubts.String(), j.send+" is demanded") {
+	if j.send != "" && strings.Contains(doubts.String(), j.send+" is required") {
 		drawn = bytes.Replace(drawn, []byte("\nheaders:\n"), []byte("\nheaders:\n  send: {"+j.send+"}\n"), 1)
 	}
 	return drawn

@@ -69,7 +69,7 @@ func (a *api) auth() (sent string, callers []string, why string) {
 	var styles []string
 	for _, s := range a.doc.Schemes {
 		if s.Type == "key" && strings.EqualFold(s.Name, "Authorization") && findKeyText(s.Text) == nil {
-			a.noteOnce("", "auth: the key stands in Authorization, and nothing says which word is before it: Bearer is likely")
+			a.noteOnce("", "auth: the key is sent in Authorization, and the document does not say which word comes before it; the spec uses Bearer")
 		}
 		if one := schemeStyle(s); one != "" && !slices.Contains(styles, one) {
 			styles = append(styles, one)
@@ -81,24 +81,24 @@ func (a *api) auth() (sent string, callers []string, why string) {
 	}
 	switch {
 	case len(together) > 1 && !slices.Contains(together, ""):
-		return strings.Join(together, " + "), nil, "the document wants both at once"
+		return strings.Join(together, " + "), nil, "the document requires both at once"
 	case slices.Contains(styles, "bearer") && slices.Contains(styles, "basic"):
-		return "bearer", []string{"bearer", "basic {secret}:"}, "the document has both: clients mostly send a bearer token"
+		return "bearer", []string{"bearer", "basic {secret}:"}, "the document allows both; most clients send a bearer token"
 	case len(styles) > 0 && a.observed:
-		return styles[0], nil, "as it was asked"
+		return styles[0], nil, "the credential of the requests for this draft"
 	case len(styles) > 0:
 		if len(styles) > 1 {
-			a.noteOnce("", "auth: the document has several ways to name a caller: "+strings.Join(styles, ", ")+": the first is taken")
+			a.noteOnce("", "auth: the document allows several kinds of credentials: "+strings.Join(styles, ", ")+"; the spec uses the first")
 		}
 		return styles[0], nil, "the document's security scheme"
 	case len(a.doc.Schemes) > 0:
-		a.noteOnce("", "auth: callers name themselves in a way that no style here has: requests go without a credential")
-		return "none", nil, "left open: no style here is the document's"
+		a.noteOnce("", "auth: a spec cannot describe this API's kind of credential; requests are sent without a credential")
+		return "none", nil, "a spec cannot describe the document's kind of credential"
 	case findKeyStyle(a.doc, a.credentialParam) != "":
-		return findKeyStyle(a.doc, a.credentialParam), nil, "its operations take it"
+		return findKeyStyle(a.doc, a.credentialParam), nil, "its operations accept a key there"
 	case a.doc.Has401:
-		a.noteOnce("", "auth: the document has answers 401 and does not say how callers name themselves: a bearer token is likely")
-		return "bearer", nil, "likely: there are answers 401"
+		a.noteOnce("", "auth: the document has answers with status 401, but no kind of credential; the spec uses a bearer token")
+		return "bearer", nil, "a guess: the document has answers with status 401"
 	}
 	return "none", nil, "the document has no security scheme"
 }
@@ -193,8 +193,8 @@ func (k *kind) findParent(kinds []*kind, user string) (field, unsure string) {
 	case len(k.id) == 0 || len(k.lists) == 0:
 		return "", ""
 	case field == "":
-		return "", "its lists lie under other records, and no field surely names that record (parent): it is kept as it is asked for, " +
-			"and never synced"
+		return "", "its lists are below other records, but no field is certainly the id of that record (parent); its records are stored when " +
+			"a client requests them, and it is never synced"
 	}
 	return field, ""
 }

@@ -28,7 +28,7 @@ func TestAKeyInAuthorizationIsSentBehindItsWord(t *testing.T) {
 		if got := drawnSpec(t, draft).Auth.Style; got != want {
 			t.Errorf("%q: the style is %q, want %q", text, got, want)
 		}
-		if said := hasDoubt(draft, "auth: ", "Bearer is likely"); said != (text == "" || text == "Use your key.") {
+		if said := hasDoubt(draft, "auth: ", "the spec uses Bearer"); said != (text == "" || text == "Use your key.") {
 			t.Errorf("%q: a doubt says that the word is not known: %v", text, said)
 		}
 	}

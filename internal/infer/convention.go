@@ -22,11 +22,12 @@ func applyLinkHeaders(all []*list) {
 		switch {
 		case l.paging.rules.Style != "none" && (l.paging.rules.Style != "header" || l.paging.caveat == ""):
 		case linked == nil:
-			l.paging.caveat = cmp.Or(l.paging.caveat, "nothing in its answer shows how it goes on: taken as one page; ask for it when it has more")
+			l.paging.caveat = cmp.Or(l.paging.caveat, "its answer does not show how to request the next page; it is treated as one "+
+				"page; draw it again when it has more rows")
 		default:
 			c := *linked
 			c.why = maps.Clone(linked.why)
-			c.why["style"] = "another list has a Link header, and nothing in this answer leads on"
+			c.why["style"] = "another list has a Link header, and this answer does not show how to request the next page"
 			l.paging = &c
 		}
 	}
@@ -64,7 +65,7 @@ func applyConvention(all []*list) {
 		c.rules.Total, c.rules.Next, c.caveat = "", "", ""
 		delete(c.why, "total")
 		delete(c.why, "next")
-		c.setStyle("header", fmt.Sprintf("%d lists that take %s have a Link header", linked[names[i]], names[i]))
+		c.setStyle("header", fmt.Sprintf("%d lists that accept %s have a Link header", linked[names[i]], names[i]))
 	}
 }
 

@@ -92,7 +92,7 @@ func (a *api) draw(from string) (*Draft, error) {
 		d.YAML = a.writeSpec(from)
 	}
 	if a.fieldLevels < maxLevels {
-		a.addCaveat("", "of each kind the fields of %d levels alone are named, or the file would be too large: roles do not see what is deeper",
+		a.addCaveat("", "the spec names only the fields of %d levels of each kind, or it would be too large; roles do not see deeper fields",
 			a.fieldLevels)
 	}
 	d.Unsure = a.sentences()
@@ -159,7 +159,7 @@ func (a *api) estimateValues() (n int) {
 func (a *api) addList(op *openapi.Operation) {
 	if i := slices.IndexFunc(op.Params, isCredential); i >= 0 {
 		a.credentialParam = op.Params[i].Name
-		a.addCaveat(op.Path, "the parameter %s is a credential: left out", a.credentialParam)
+		a.addCaveat(op.Path, "the parameter %s is a credential, so it is left out", a.credentialParam)
 		rest := *op
 		rest.Params = slices.DeleteFunc(slices.Clone(op.Params), isCredential)
 		op = &rest
@@ -169,11 +169,11 @@ func (a *api) addList(op *openapi.Operation) {
 		return
 	}
 	if why := pathProblem(op.Path); why != "" {
-		a.addCaveat(op.Path, "%s: left out", why)
+		a.addCaveat(op.Path, "%s, so it is left out", why)
 		return
 	}
 	if env.caveat != "" {
-		a.addCaveat(op.Path, "%s: the first is taken", env.caveat)
+		a.addCaveat(op.Path, "%s; the spec uses the first", env.caveat)
 	}
 	a.lists = append(a.lists, &list{op: op, envelope: env, paging: findPaging(op, &env)})
 }
@@ -182,7 +182,7 @@ func (a *api) addList(op *openapi.Operation) {
 func pathProblem(path string) string {
 	switch {
 	case strings.ContainsAny(path, "?#*"):
-		return "the path has more than segments: a query, or what stands for any text"
+		return "the path contains a query, # or *"
 	case slices.ContainsFunc(segments(path), func(s string) bool { return strings.Count(s, "{") > 1 }):
 		return "a segment of the path has more than one variable"
 	}
@@ -250,7 +250,7 @@ func (a *api) addInstances() {
 		}
 		for _, op := range found[k] {
 			if unsure := a.addInstance(k, op); unsure != "" {
-				a.addCaveat(op.Path, "%s: no row of a list answers for it", unsure)
+				a.addCaveat(op.Path, "%s; it is never answered from a row of a list", unsure)
 			} else {
 				seen[op.Path] = true
 			}
@@ -301,7 +301,7 @@ func (in *instance) findRecord(k *kind) (unsure string) {
 	}
 	switch len(found) {
 	case 0:
-		return "its answer has no " + k.id[0] + " where a row of the list has it"
+		return "its answer has no " + k.id[0] + " at the place where a row of the list has it"
 	case 1:
 		in.recordKey, in.record = found[0].Name, found[0].Schema
 		return ""
@@ -340,12 +340,12 @@ func (a *api) describe() {
 		}
 		fields, twice, isWhole := a.fieldCache.listFields(schemas, levels)
 		for _, name := range twice {
-			a.noteOnce("kind "+k.name+", field "+name, "a member has the name, dots and all, and another one stands there inside an object: where "+
-				"both are, the first alone is read")
+			a.noteOnce("kind "+k.name+", field "+name, "one member has this name with its dots, and another is inside objects at the "+
+				"same path; if a record has both, only the first is read")
 		}
 		k.fields = fields
 		if k.columns, k.clock = nil, ""; !isWhole {
-			a.noteOnce("kind "+k.name, "it has more fields than are looked at: a secret among the others is not hidden")
+			a.noteOnce("kind "+k.name, "it has too many fields to check all of them; a secret among the rest is not hidden")
 		}
 		k.keepID()
 		if unsure := k.findClock(); unsure != "" {
@@ -358,7 +358,8 @@ func (a *api) describe() {
 			findFilters(l, k)
 			for _, f := range l.filters {
 				if f.spec.Field != "" && f.spec.Meaning.Default != "" && len(f.spec.Meaning.SelectAll) == 0 {
-					a.addCaveat(l.op.Path, "without %s it shows %s alone, %s, and no value shows all: never taken as whole; take a wrong default out",
+					a.addCaveat(l.op.Path, "without %s it shows only %s, %s, and no value shows all records; it never counts as complete; "+
+						"remove the default if it is wrong",
 						f.spec.Name, f.spec.Meaning.Default, defaultCaveat)
 				}
 			}

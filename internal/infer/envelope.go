@@ -21,7 +21,7 @@ func (a *api) findAnswerTemplates() {
 		}
 		form, missing := l.findAnswerTemplate()
 		if missing != "" {
-			a.addCaveat(l.op.Path, "answer: %s: the list is not made from records", missing)
+			a.addCaveat(l.op.Path, "answer: %s; the list is never composed from stored records", missing)
 		}
 		l.answerTemplate = form
 		forms[base][form]++
@@ -38,7 +38,7 @@ func (a *api) findAnswerTemplates() {
 	}
 	for _, l := range a.lists {
 		l.paging.rules.Template = l.answerTemplate
-		l.paging.why["answer"] = "its members, as the document has them"
+		l.paging.why["answer"] = "the members of its answer, as in the document"
 	}
 }
 
@@ -47,13 +47,13 @@ func (l *list) findAnswerTemplate() (form, missing string) {
 	c := l.paging
 	switch {
 	case c.rules.Style == "token":
-		return "", "its tokens are the API's own"
+		return "", "only the API can make its page tokens"
 	case c.rules.Style == "none" && c.caveat != "":
-		return "", "whether it has one page is not sure"
+		return "", "it is not certain that the list has only one page"
 	case strings.HasPrefix(c.rules.Next, "header:") || strings.HasPrefix(c.rules.Total, "header:"):
-		return "", "a header tells of the other pages"
+		return "", "a header field describes the other pages"
 	case c.rules.Style != "none" && c.rules.Default == 0:
-		return "", "nothing says how many rows a page has"
+		return "", "it is not known how many rows a page has"
 	case l.envelope.key == "":
 		form = "{rows}"
 	default:
@@ -65,7 +65,7 @@ func (l *list) findAnswerTemplate() (form, missing string) {
 	rules := c.rules
 	rules.Tokens = slices.Clone(rules.Tokens)
 	if rules.Template = form; rules.Check() != nil {
-		return "", "it does not lead on as the paging says"
+		return "", "the members of the answer do not match the paging"
 	}
 	return form, ""
 }
@@ -82,7 +82,7 @@ func (l *list) writeObject(s openapi.Schema, example *openapi.Value, inside stri
 	var parts []string
 	for _, p := range props {
 		if p.Name == "" || strings.Contains(p.Name, ".") {
-			return "", "no name leads to " + quoteJSON(p.Name)
+			return "", "a spec cannot name the member " + quoteJSON(p.Name)
 		}
 		value, why := l.writeMember(envelopeMember{path: inside + p.Name, schema: p.Schema}, example.Get(p.Name))
 		if why != "" {
@@ -139,7 +139,7 @@ func (l *list) writeMember(p envelopeMember, example *openapi.Value) (value, mis
 	case typ == "string" && isOneOf(name, "previous", "prev", "previouspage", "previouspageuri", "previouspageurl", "prevurl", "previousurl"):
 		return l.writeLink(p, example, "previous")
 	}
-	return "", "nothing says what stands at " + p.path
+	return "", "the value of " + p.path + " is not known"
 }
 
 // writeLink returns the placeholder for a link to another page. An example decides whether the link is relative or absolute.
@@ -154,7 +154,7 @@ func (l *list) writeLink(p envelopeMember, example *openapi.Value, word string) 
 	case strings.HasPrefix(example.Text, "http"):
 		return "{" + word + "_url}", ""
 	}
-	return "", "nothing says whether the links at " + p.path + " are absolute"
+	return "", "it is not known whether the links at " + p.path + " are absolute"
 }
 
 // pagePlaceholder matches a placeholder that occurs only in the template of a list.
@@ -169,7 +169,7 @@ func (in *instance) wrap() bool {
 	around := &list{op: in.op, envelope: envelope{key: in.recordKey}, paging: &pagination{}}
 	form, missing := around.writeObject(in.op.Answer, in.op.Example, "")
 	if pagePlaceholder.MatchString(form) {
-		missing = "only an answer with pages has them"
+		missing = "only the answer of a list has such members"
 	}
 	alone := "{" + quoteJSON(in.recordKey) + ":{record}}"
 	if in.answerTemplate = strings.NewReplacer("{key}", quoteJSON(in.recordKey), "{rows}", "{record}").Replace(form); missing != "" {

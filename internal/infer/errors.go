@@ -197,19 +197,19 @@ func (a *api) writeErrors(w *writer) {
 		if len(f.codePath) > 0 {
 			if codes = a.codes(f); codes == nil {
 				f.template = removeCode(f.template)
-				a.noteOnce("", "errors: which code stands for which error is not known: our own have none; name them in errors.codes")
+				a.noteOnce("", "errors: the codes of the API's errors are not known, so Understudy's own errors have no code; add them to errors.codes")
 			}
 		}
 		why := "the error that most operations declare"
 		if a.observed {
-			why = "what it answers where there is no record"
+			why = "the answer to a request for a missing record"
 		}
 		w.writeLine(1, "template: "+quoteSingle(f.template), why)
-		a.writeWords(w, "codes", codes, "its codes, by their names or in examples")
-		a.writeWords(w, "messages", a.exampleTexts(f.messagePath, 2), "of examples")
+		a.writeWords(w, "codes", codes, "codes from their names or from examples")
+		a.writeWords(w, "messages", a.exampleTexts(f.messagePath, 2), "from examples")
 	}
 	if len(bodies) > 0 {
-		w.writeLine(1, "bodies: ["+strings.Join(bodies, ", ")+"]", "most lists have it beside their rows")
+		w.writeLine(1, "bodies: ["+strings.Join(bodies, ", ")+"]", "most lists have it next to their rows")
 	}
 }
 

@@ -223,7 +223,7 @@ func (f *field) findClass(name, typ, format string) {
 		f.setClass(spec.ClassName, "may name a person")
 	case text && len(f.enum) == 0 && isOneOf(name, "body", "text", "message", "content", "comment", "note", "notes", "bodytext", "bodyhtml",
 		"html", "subject", "transcript"):
-		f.setClass(spec.ClassBody, "what people wrote, by its name")
+		f.setClass(spec.ClassBody, "text that people wrote, by its name")
 	case hasWord(name, "price", "amount", "cost", "fee", "salary", "balance", "total", "subtotal") && (typ == "number" || typ == "integer" &&
 		!hasWord(name, "count") ||
 		typ == "string" && f.schema.Format() == "decimal"):
@@ -234,7 +234,7 @@ func (f *field) findClass(name, typ, format string) {
 func (f *field) setClass(class, why string) { f.spec.Class, f.why = class, "class: "+why }
 
 // secretByFormat is the reason for a secret that is known by its format and not by its name.
-const secretByFormat = "class: its format says so"
+const secretByFormat = "class: by its format"
 
 // isSecret reports whether a field's name is that of a secret.
 func isSecret(name string) bool {
@@ -269,7 +269,7 @@ func (a *api) checkSecrets() {
 			}
 			if f.schema.IsWriteOnly() && f.spec.Class != spec.ClassSecret {
 				a.noteOnce("kind "+k.name+", field "+f.spec.Name,
-					"it is written and never answered, and nothing says that it is a secret: it is not hidden")
+					"it appears only in requests and is not marked as a secret, so it is not hidden")
 			}
 		}
 	}
@@ -291,9 +291,10 @@ func (a *api) checkSecrets() {
 			switch {
 			case len(hidden) == 0:
 			case own < 0:
-				k.fields = append(k.fields, &field{spec: spec.Field{Name: name}, ownName: name, why: "no secret here, as it is in another kind"})
+				k.fields = append(k.fields, &field{spec: spec.Field{Name: name}, ownName: name, why: "not a secret here; another kind has " +
+					"a secret with this name"})
 			case k.fields[own].spec.Class == spec.ClassSecret:
-				a.noteOnce("kind "+k.name+", "+hidden[0], "it is hidden and not read, as "+name+" is a secret of the kind")
+				a.noteOnce("kind "+k.name+", "+hidden[0], "it is hidden and not read, because "+name+" is a secret of the kind")
 			}
 		}
 	}

@@ -236,7 +236,7 @@ func TestADocumentWithThousandsOfVariantsIsDrawn(t *testing.T) {
 	if n := len(drawnSpec(t, draft).Kinds[0].Fields); n > 200 {
 		t.Errorf("%d fields are drawn, want at most about 150", n)
 	}
-	if !hasDoubt(draft, "more fields than are looked at") {
+	if !hasDoubt(draft, "too many fields to check") {
 		t.Errorf("no doubt says that there are more: %q", draft.Unsure)
 	}
 }
@@ -271,7 +271,7 @@ func TestMembersNamedWithDotsAreDrawn(t *testing.T) {
 		if got != class {
 			t.Errorf("%s: the class of %s is %q, want %q", row, name, got, class)
 		}
-		if said := hasDoubt(draft, "field "+name, "another one stands there inside an object"); said != doubted {
+		if said := hasDoubt(draft, "field "+name, "another is inside objects at the same path"); said != doubted {
 			t.Errorf("%s: a doubt says that the name stands twice: %v, want %v", row, said, doubted)
 		}
 	}

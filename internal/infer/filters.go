@@ -75,11 +75,11 @@ func findFilters(l *list, k *kind) {
 			switch {
 			case isWidening(p.Name):
 				l.filters = append(l.filters, &filter{spec.Filter{Name: p.Name, Op: "widen", Meaning: spec.Meaning{Default: "false"}},
-					"it shows more records, by its name; it is off by default"})
+					"it is off by default, and its name says that it adds records"})
 				continue
 			case hasWord(p.Name, besideRowsWords...):
 				l.filters = append(l.filters, &filter{spec.Filter{Name: p.Name, Op: "aside", Meaning: spec.Meaning{Default: "false"}},
-					"it says more around the records, by its name; it is off by default"})
+					"it is off by default, and its name says that it adds members next to the rows"})
 				continue
 			}
 		}
@@ -117,7 +117,7 @@ func (l *list) addFilter(name string, s openapi.Schema, at func(string) *field) 
 		if s.Type() == "array" || s.Type() == "object" || !isScalar(field.schema) && field.spec.Type != spec.TypeBool {
 			return
 		}
-		f.why = "a field has its name"
+		f.why = "a field has the same name"
 	} else if field = f.findEdge(name, at); field == nil {
 		return
 	}
@@ -141,7 +141,7 @@ func (f *filter) findEdge(name string, at func(string) *field) *field {
 		stem := strings.Join(all[:len(all)-1], "_")
 		for _, name := range []string{stem, stem + "_at", "date_" + stem} {
 			if field := at(name); field != nil && field.isTime() && field.spec.Type != spec.TypeMillis {
-				f.spec.Op, f.spec.Exclusive, f.why = e.op, e.open, "an edge of a field's time, by its name"
+				f.spec.Op, f.spec.Exclusive, f.why = e.op, e.open, "a limit of a time range, by its name"
 				return field
 			}
 		}

@@ -76,7 +76,8 @@ func (a *api) headers(auth string) (h requestHeaders) {
 			h.write = append(h.write, name)
 		case w.Writes == 0 && isWriteHeader(name): // a write header that no write accepts does not change reads
 		default:
-			a.noteOnce("", "headers: "+name+" is not named, as there are too many: name it in place of another one if callers send it")
+			a.noteOnce("", "headers: "+name+" is left out, because there are too many header fields; if callers send it, write it in "+
+				"place of another")
 		}
 	}
 	if media := a.mediaType(); strings.Contains(media, "/vnd.") && h.send["Accept"] == "" {
@@ -130,30 +131,31 @@ func (a *api) sentValue(name string, w *openapi.RequestHeader) string {
 	all, version := a.doc.OperationCount, hasWord(name, "version") && w.Required == a.doc.OperationCount
 	dated := !slices.ContainsFunc(w.Values, func(v string) bool { return v[0] < '0' || v[0] > '9' })
 	plainly := isIdentifying(name, value)
-	switch left := "it goes upstream as a caller sends it, and is not added"; {
+	switch left := "it is forwarded if a caller sends it, and never added"; {
 	case value != "" && consentValue.MatchString(value) && !plainly, hasWord(name, consentWords...) && name != "Accept",
 		consentText.MatchString(w.Text):
-		a.noteOnce("", "headers: "+name+" confirms what a request does: "+left)
+		a.noteOnce("", "headers: "+name+" confirms what a request does; "+left)
 		return ""
 	case value != "" && w.RequiredValues[value] == all && (plainly || a.observed):
 		return value
 	case value != "" && w.RequiredValues[value] == all:
-		a.noteOnce("", fmt.Sprintf("headers: %s: %s is demanded, and may change what a request does: %s; write send: {%s: %s} under headers "+
-			"if each request is to have it", name, quoteJSON(value), left, name, quoteJSON(value)))
+		a.noteOnce("", fmt.Sprintf("headers: %s: %s is required, and may change what a request does; %s; write send: {%s: %s} under headers "+
+			"to send it with each request", name, quoteJSON(value), left, name, quoteJSON(value)))
 	case version && len(w.Values) > 1 && dated:
 		value = slices.Max(w.Values)
-		a.noteOnce("", "headers: "+name+" is demanded, and may have several values: "+quoteJSON(value)+" is sent")
+		a.noteOnce("", "headers: "+name+" is required and has several values; "+quoteJSON(value)+" is sent")
 		return value
 	case version && len(w.Values) == 0 && versionValue.MatchString(w.Example):
-		a.noteOnce("", "headers: "+name+" is demanded, and has a value in an example alone: "+quoteJSON(w.Example)+" is sent")
+		a.noteOnce("", "headers: "+name+" is required, and only an example shows a value; "+quoteJSON(w.Example)+" is sent")
 		return w.Example
 	case w.Required == all:
-		a.noteOnce("", "headers: "+name+" is demanded, and nothing says with which value: write it to headers.send, or requests are refused")
+		a.noteOnce("", "headers: "+name+" is required, but its value is not known; write it to headers.send, or the API refuses requests")
 	case value != "":
-		a.noteOnce("", fmt.Sprintf("headers: %s: %s is demanded by %d of %d operations: %s; write it to headers.send if the others take it, too",
+		a.noteOnce("", fmt.Sprintf("headers: %s: %s is required by %d of %d operations; %s; write it to headers.send if the others "+
+			"accept it, too",
 			name, quoteJSON(value), w.RequiredValues[value], all, left))
 	default:
-		a.noteOnce("", fmt.Sprintf("headers: %s is demanded by %d of %d operations: %s", name, w.Required, all, left))
+		a.noteOnce("", fmt.Sprintf("headers: %s is required by %d of %d operations; %s", name, w.Required, all, left))
 	}
 	return ""
 }
@@ -235,8 +237,8 @@ func (a *api) responseHeaders() (names []string) {
 func (a *api) writeHeaders(w *writer, auth string) {
 	h, back := a.headers(auth), a.responseHeaders()
 	if len(h.write)+len(h.key)+len(h.send) == 0 && a.doc.OperationCount > len(a.doc.Reads)+len(a.doc.NonJSONReads) {
-		a.noteOnce("", "headers: no field of a request is named: until one stands under headers, answers to reads with it are not stored, "+
-			"and it is refused where its name may tell of an account or a key")
+		a.noteOnce("", "headers: no header field of requests is known; answers to reads with a field that is not listed under "+
+			"headers are not stored, and the field is refused if its name suggests an account or a key")
 	}
 	if len(h.write)+len(h.key)+len(h.send)+len(back) == 0 {
 		return
@@ -246,15 +248,15 @@ func (a *api) writeHeaders(w *writer, auth string) {
 	for name, same := range sortedEntries(h.key) {
 		key.add(name, cmp.Or(yamlList(same), "[]"))
 	}
-	w.writeEntry(1, "key", key.String(), "lists or records are asked for with them")
-	w.writeEntry(1, "write", yamlList(h.write), "writes take them")
+	w.writeEntry(1, "key", key.String(), "reads may have these header fields")
+	w.writeEntry(1, "write", yamlList(h.write), "writes may have these header fields")
 	for name, value := range sortedEntries(h.send) {
 		send.add(name, quoteJSON(value))
 	}
-	why := "demanded"
+	why := "required"
 	if h.send["Accept"] != "" {
-		why = "demanded, or the type of its answers"
+		why = "required, or the type of its answers"
 	}
 	w.writeEntry(1, "send", send.String(), why)
-	w.writeEntry(1, "back", yamlList(back), "fields of answers, for callers that see everything")
+	w.writeEntry(1, "back", yamlList(back), "header fields of answers, for callers that see everything")
 }

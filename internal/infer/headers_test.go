@@ -58,9 +58,9 @@ func TestWhatOneOperationDemandsIsNotSentWithAll(t *testing.T) {
 		"a confirmation that all demand":        {dangerous, dangerous, dangerous, "X-Dangerous confirms"},
 		"a confirmation by its name":            {force, force, force, "X-Force confirms"},
 		"a confirmation by its description":     {described, described, described, "X-Mode confirms"},
-		"an early access of one list":           {list: early, doubt: `X-Early: "new-lists" is demanded by 1 of 3 operations`},
-		"a sentence in place of a value":        {prose, prose, prose, "X-Version is demanded, and nothing says with which value"},
-		"a version of reads alone, not of each": {list: early, record: early, doubt: `X-Early: "new-lists" is demanded by 2 of 3 operations`},
+		"an early access of one list":           {list: early, doubt: `X-Early: "new-lists" is required by 1 of 3 operations`},
+		"a sentence in place of a value":        {prose, prose, prose, "X-Version is required, but its value is not known"},
+		"a version of reads alone, not of each": {list: early, record: early, doubt: `X-Early: "new-lists" is required by 2 of 3 operations`},
 	} {
 		draft := drafted(t, headered(one.list, one.record, one.remove))
 		sp := drawnSpec(t, draft)
@@ -102,7 +102,7 @@ func TestWhatEveryOperationDemandsIsSent(t *testing.T) {
 	if _, keyed := sp.Headers.Key["Accept"]; !keyed || len(sp.Headers.Send) > 0 {
 		t.Errorf("an Accept that two of three demand: sent is %v, key %v", sp.Headers.Send, sp.Headers.Key)
 	}
-	if !hasDoubt(draft, `Accept: "application/vnd.desk+json" is demanded by 2 of 3 operations`, "headers.send") {
+	if !hasDoubt(draft, `Accept: "application/vnd.desk+json" is required by 2 of 3 operations`, "headers.send") {
 		t.Errorf("no doubt names the line to write: %q", draft.Unsure)
 	}
 }
@@ -164,7 +164,7 @@ func TestHTTPOfAPublicHostIsDrawnAsHTTPS(t *testing.T) {
 		if got := drawnSpec(t, draft).Hosts[0].URL; got != want {
 			t.Errorf("%s is drawn as %s, want %s", server, got, want)
 		}
-		if said := hasDoubt(draft, "hosts: ", "in clear"); said == (server == want) {
+		if said := hasDoubt(draft, "hosts: ", "others could read the credential"); said == (server == want) {
 			t.Errorf("%s: a doubt says so: %v", server, said)
 		}
 	}

@@ -260,7 +260,7 @@ func TestSpecsOfOnePage(t *testing.T) {
 	doubts := strings.Join(draft.Unsure, "\n")
 	checktest.Equal(t, draft.Lists[1].Style, "none", "draft.Lists[1].Style")
 	checktest.True(t, !draft.Lists[1].Sure, "draft.Lists[1].Sure is true")
-	checktest.Contains(t, doubts, "nothing in its answer shows how it goes on", "doubts")
+	checktest.Contains(t, doubts, "its answer does not show how to request the next page", "doubts")
 }
 
 // FuzzAnswers gives a list, its next page and a record any bodies and header fields.

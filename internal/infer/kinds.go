@@ -170,23 +170,25 @@ func (k *kind) findID(paths []*openapi.Operation) (unsure string) {
 	}
 	// If the document allows null for most fields, a nullable field can be the id too.
 	if mayBeNull = 2*sure <= len(props); mayBeNull && k.pickID(paths, pick) {
-		return strings.Join(k.id, " and ") + " may be null by the document, and is taken for the id: where it is null, a list is not complete; " +
-			"check it, or give another"
+		return strings.Join(k.id, " and ") + " may be null according to the document, but is used as the id; a list with a null id " +
+			"is not complete; check it, or choose another id"
 	}
 	if refused != "" {
-		return refused + " may be null or repeats within a page, so that it names no record: it is kept as whole pages; give it an id"
+		return refused + " may be null or repeats within a page, so it cannot be the id; the kind is stored as whole pages until " +
+			"you give it an id"
 	}
 	if parent != "" {
-		return parent + " names the record above its lists, and no field surely names a record: it is kept as whole pages; give it an id"
+		return parent + " is the id of the record above its lists, and no field is certainly its own id; it is stored as whole " +
+			"pages until you give it an id"
 	}
-	return "no field surely names a record, so that it is kept as whole pages; give it an id"
+	return "no field is certainly the id; the kind is stored as whole pages until you give it an id"
 }
 
 // pickID sets the kind's id from the fields that pick accepts. It returns false if no field is an id.
 func (k *kind) pickID(paths []*openapi.Operation, pick func(bool, ...string) string) bool {
 	one := foldName(singular(k.name))
 	if name := pick(false, idFields...); name != "" {
-		k.id, k.why["id"] = []string{name}, "the field is called so"
+		k.id, k.why["id"] = []string{name}, "a usual name of an id"
 		return true
 	}
 	if name := pick(false, one+"id", foldName(singular(k.schemaName))+"id", one+"uuid", one+"sid"); name != "" {
@@ -259,7 +261,7 @@ func (k *kind) idVars(path string) (vars []string, unsure string) {
 		case other.IsKnown() && isScalar(other):
 			return nil, "{" + last + "} is the record's " + ends[len(ends)-1] + " and not its " + k.id[0]
 		default:
-			return nil, "nothing says that {" + last + "} is the record's " + k.id[0]
+			return nil, "it is not certain that {" + last + "} is the record's " + k.id[0]
 		}
 		return []string{last}, ""
 	}
@@ -310,7 +312,7 @@ func (k *kind) findClock() (unsure string) {
 		}
 		return i >= 0
 	}
-	const byName = "a time, by its name that of creation"
+	const byName = "the time of creation, by its name"
 	for _, name := range clockFields {
 		if find(byName, func(f *field) bool { return foldName(f.ownName) == name }) {
 			return ""
@@ -318,14 +320,14 @@ func (k *kind) findClock() (unsure string) {
 	}
 	one := foldName(singular(k.name))
 	switch {
-	case find("a time, with the kind's name", func(f *field) bool { return isOneOf(f.spec.Name, one+"date", one+"time", one+"at") }):
+	case find("a time with the kind's name", func(f *field) bool { return isOneOf(f.spec.Name, one+"date", one+"time", one+"at") }):
 	case find(byName, func(f *field) bool { return hasWord(f.spec.Name, "created", "creation") }):
 	case len(times) > 0:
 		var names []string
 		for _, f := range times[:min(3, len(times))] {
 			names = append(names, f.spec.Name)
 		}
-		return "which of the times orders its records is not clear: " + strings.Join(names, ", ")
+		return "it is not clear which time orders its records: " + strings.Join(names, ", ")
 	}
 	return ""
 }
@@ -391,7 +393,7 @@ func (k *kind) findPrefixes() {
 		}
 		prefix = m[1] + m[2]
 	}
-	k.why["prefixes"] = "its ids in examples"
+	k.why["prefixes"] = "from ids in examples"
 	if m := idPattern.FindStringSubmatch(s.Pattern()); m != nil {
 		prefix, k.why["prefixes"] = m[1], "its id's pattern"
 	}

@@ -43,7 +43,7 @@ func TestKeysAreNoIDs(t *testing.T) {
 		if strings.Contains(string(draft.YAML), " id: [") {
 			t.Errorf("%s: the draft has an id:\n%s", row, draft.YAML)
 		}
-		if doubts := strings.Join(draft.Unsure, "\n"); !strings.Contains(doubts, "kept as whole pages") {
+		if doubts := strings.Join(draft.Unsure, "\n"); !strings.Contains(doubts, "stored as whole pages") {
 			t.Errorf("%s: no doubt says that no records are kept: %s", row, doubts)
 		}
 	}
@@ -53,7 +53,7 @@ func TestKeysAreNoIDs(t *testing.T) {
 // A field that may not be is taken before the id; else the id is taken, and a doubt names it.
 func TestAnIDThatMayBeNullIsDrawnWithADoubt(t *testing.T) {
 	const others = `,"text":{"type":["string","null"]},"more":{"type":"string","nullable":true}}}`
-	const doubt, null = "id may be null by the document", `{"oneOf":[{"type":"string"},{"type":"null"}]}`
+	const doubt, null = "id may be null according to the document", `{"oneOf":[{"type":"string"},{"type":"null"}]}`
 	for id, want := range map[string]struct{ id, doubt string }{
 		`"id":{"type":"string"}`:                                                  {"id: [id]", ""},
 		`"id":{"type":["string","null"]}`:                                         {"id: [id]", doubt},
@@ -186,7 +186,7 @@ func TestARecordInAnEnvelopeIsDrawn(t *testing.T) {
 	if n := len(drawnSpec(t, draft).Kind("droplets").Instances); n != 0 {
 		t.Errorf("%d instances of an answer with several objects, want none", n)
 	}
-	if !hasDoubt(draft, "/droplets/{droplet_id}", "several objects with id", "no row of a list answers for it") {
+	if !hasDoubt(draft, "/droplets/{droplet_id}", "several objects with id", "never answered from a row of a list") {
 		t.Errorf("no doubt names the path: %q", draft.Unsure)
 	}
 }

@@ -57,15 +57,15 @@ func (a *api) findLimits() *limits {
 			}
 		}
 	}
-	l.why["words"] = "of examples of such answers"
+	l.why["words"] = "from examples of such answers"
 	forbidden, many := a.doc.Headers.Refusals["403"], a.doc.Headers.Refusals["429"]
 	rate := l.spec.Remaining != "" || len(l.standardHeaders) > 0
 	switch {
 	case many == nil && len(l.spec.Statuses) == 0 && !rate:
-		a.noteOnce("", "limits: nothing says how the API tells that it takes no more requests for a while: a 429 is taken for it")
+		a.noteOnce("", "limits: it is not known how the API refuses requests above its limit; the spec expects status 429")
 	case rate && forbidden != nil && !slices.Contains(l.spec.Statuses, http.StatusForbidden) &&
 		(many == nil || many.Answers < forbidden.Answers):
-		a.noteOnce("", "limits: nothing says whether a 403 is a limit, too: if it is, name it in limits.statuses")
+		a.noteOnce("", "limits: status 403 may also mean that a limit is reached; if it does, add it to limits.statuses")
 	}
 	return l
 }
@@ -80,13 +80,13 @@ func limitReason(status string, r *openapi.Refusal, remaining string) (why strin
 	for _, x := range r.Examples {
 		walkTexts(x, func(text string) {
 			if m := limitText.FindString(text); m != "" {
-				words, why = append(words, strings.ToLower(m)), "an example of an answer "+status
+				words, why = append(words, strings.ToLower(m)), "an example of an answer with status "+status
 			}
 		})
 	}
 	for _, text := range r.Texts {
 		if limitText.MatchString(text) {
-			why = "how an answer " + status + " is described"
+			why = "the description of answers with status " + status
 		}
 	}
 	for _, name := range r.Headers {
@@ -95,7 +95,7 @@ func limitReason(status string, r *openapi.Refusal, remaining string) (why strin
 		}
 		told := remaining != "" && strings.EqualFold(name, remaining) || hasWord(name, "remaining") && isLimitHeader(name)
 		if status[0] == '4' && (told || strings.EqualFold(name, "Retry-After")) {
-			why = "an answer " + status + " has " + name
+			why = "an answer with status " + status + " has " + name
 		}
 	}
 	return why, words
@@ -152,7 +152,7 @@ func (a *api) findRateHeaders(l *limits) {
 	}
 	if len(remaining) > 1 {
 		others := joinNamesExcept(remaining, first)
-		a.noteOnce("", "limits: there are several, and one is read: "+first.Name+"; the others are "+others)
+		a.noteOnce("", "limits: there are several; only "+first.Name+" is read, not "+others)
 	}
 	usual := true
 	for field, value := range map[string]string{"Limit": l.spec.Limit, "Remaining": l.spec.Remaining, "Reset": l.spec.Reset} {
@@ -166,7 +166,8 @@ func (a *api) findRateHeaders(l *limits) {
 		}
 		l.spec.Limit, l.spec.Remaining, l.spec.Reset = "", "", ""
 	}
-	l.why["limit"], l.why["remaining"], l.why["reset"] = "how many requests a window has", "how many of them are left", "when it ends"
+	l.why["limit"], l.why["remaining"] = "the maximum number of requests", "how many requests are left"
+	l.why["reset"] = "when the limit is reset"
 }
 
 // joinNamesExcept returns the names of at most three fields other than except, separated by commas.
@@ -200,10 +201,11 @@ func canBeLimitHeader(name string) bool {
 func (a *api) writeLimits(w *writer) {
 	l := a.findLimits()
 	if a.doc.Headers.Responses["Etag"] != nil {
-		w.writeLine(0, "# Its answers have an ETag: a page that is held is asked for with If-None-Match, without being named.", "")
+		w.writeLine(0, "# Its answers have an ETag. Understudy requests a stored page with If-None-Match; this needs no setting.", "")
 	}
 	if len(l.standardHeaders) > 0 {
-		w.writeLine(0, "# "+strings.Join(l.standardHeaders, ", ")+" of its answers tell of its limits; they are read without being named.", "")
+		w.writeLine(0, "# "+strings.Join(l.standardHeaders, ", ")+" of its answers describe its limits. Understudy reads them; this "+
+			"needs no setting.", "")
 	}
 	if len(l.spec.Statuses) == 0 && l.spec.Limit+l.spec.Remaining+l.spec.Reset+l.spec.ResetAs == "" {
 		return

@@ -58,11 +58,11 @@ func DrawFromAnswers(ctx context.Context, addresses []string, live LiveAPI) (*Dr
 			return nil, fmt.Errorf("%s: %w", address, err)
 		}
 		if path := l.path(at); strings.Contains(path, "_id}") {
-			notes = append(notes, caveat{path, "a segment of " + at.Path + " is taken for the id of the record that the list lies under"})
+			notes = append(notes, caveat{path, "a segment of " + at.Path + " is treated as the id of the record above the list"})
 		}
 		for name, text := range sortedEntries(l.memberNotes) {
 			if text == contradictedText {
-				notes = append(notes, caveat{l.path(at), name + " " + contradictedText + ": it is left out"})
+				notes = append(notes, caveat{l.path(at), name + " " + contradictedText + "; it is left out"})
 			}
 		}
 		paths.Set(l.path(at), l.describePath(l.answer, append(pathParams(l.path(at)), l.params...)))
@@ -186,7 +186,7 @@ func (l *liveList) probe(ctx context.Context) (err error) {
 	case !ok && isRecord(op.Answer) && !hasEmptyArray(l.answer.body, 0):
 		return nil // the response is a single object, so the address is no list
 	case hasEmptyArray(l.answer.body, 0):
-		return fmt.Errorf("the list is empty, so that nothing can be told from it: give one that has records")
+		return fmt.Errorf("the list is empty, so nothing can be learned from it; give a list that has records")
 	default:
 		return fmt.Errorf("the answer has no array of objects")
 	}

@@ -152,7 +152,7 @@ func TestAnAnswerThatSaysMoreIsNotCalledComplete(t *testing.T) {
 		"/things": {Body: []byte(`{"things":[{"id":"a"},{"id":"b"}],"has_more":true}`)},
 		"/others": {Body: []byte(`[{"id":"a"},{"id":"b"}]`)},
 	}, "/things", "/others")
-	if !hasDoubt(draft, "/things", "has_more says whether there is more") {
+	if !hasDoubt(draft, "/things", "has_more says whether more pages exist") {
 		t.Errorf("no doubt tells of has_more: %q", draft.Unsure)
 	}
 	if hasDoubt(draft, "all of its rows") {
@@ -202,7 +202,7 @@ func TestAListWithoutIDsKeepsItsPaging(t *testing.T) {
 		if !strings.Contains(string(draft.YAML), c.want) {
 			t.Errorf("%s: want %s in\n%s", name, c.want, draft.YAML)
 		}
-		if doubts := strings.Join(draft.Unsure, "\n"); c.takes == "" && !strings.Contains(doubts, "next_cursor says whether there is more") {
+		if doubts := strings.Join(draft.Unsure, "\n"); c.takes == "" && !strings.Contains(doubts, "next_cursor says whether more pages exist") {
 			t.Errorf("%s: no doubt names next_cursor: %s", name, doubts)
 		}
 	}

@@ -41,7 +41,7 @@ func findPaging(op *openapi.Operation, e *envelope) *pagination {
 		c.rules.Tokens = slices.DeleteFunc(c.rules.Tokens, func(name string) bool { return name == c.rules.Cursor || name == c.rules.Back })
 	}()
 	if c.why["first_page"] == assumedReason && (slices.ContainsFunc(op.Headers, isLinkHeader) || e.find("string", nextLinkNames...) != nil) {
-		c.rules.First, c.why["first_page"] = 0, "nothing says it; links lead on all the same"
+		c.rules.First, c.why["first_page"] = 0, "a guess; links lead to the next page in any case"
 	}
 	for _, use := range []func(*openapi.Operation, *envelope) bool{
 		c.useLinkHeader, c.useBodyLink, c.useToken, c.useCursor, c.useOffset, c.usePageNumber, c.useLastID,
@@ -52,27 +52,27 @@ func findPaging(op *openapi.Operation, e *envelope) *pagination {
 					c.rules.Tokens = []string{p.Name} // a token parameter of type string; a number would be counted
 					return c
 				}
-				c.rules.Tokens, c.why["tokens"] = slices.Clone(commonTokens), "nothing names the parameters of its links: these are usual"
-				c.caveat = "nothing names the parameters of its links: tokens has the usual ones; if they are others, name them there, " +
-					"or its further pages are not kept"
+				c.rules.Tokens, c.why["tokens"] = slices.Clone(commonTokens), "a guess: the parameters of its links are not known"
+				c.caveat = "the parameters of its links are not known; tokens has common names; if the API uses others, write them there, " +
+					"or later pages are not stored"
 			}
 			return c
 		}
 	}
-	c.setSinglePage("neither its parameters nor its answer lead to a next page")
-	says := "its answer does not say how it goes on"
+	c.setSinglePage("neither its parameters nor its answer show how to request a next page")
+	says := "its answer does not show how to request the next page"
 	more := e.findMoreHint()
 	if more != nil {
-		says = more.path + " says whether there is more, and no parameter is named that leads on"
+		says = more.path + " says whether more pages exist, but no parameter is known that requests the next page"
 	}
 	if c.rules.Size != "" || len(c.rules.Tokens) > 0 {
 		takes := slices.DeleteFunc(slices.Concat(c.rules.Tokens, []string{c.rules.Size}), func(name string) bool { return name == "" })
-		c.caveat, c.guessed = "it takes "+strings.Join(takes, ", ")+", and "+says+": taken as one page", true
+		c.caveat, c.guessed = "it accepts "+strings.Join(takes, ", ")+", but "+says+"; it is treated as one page", true
 		if len(c.rules.Tokens) > 0 {
-			c.caveat += "; with a Link header write style: header, and where a parameter takes the last id style: cursor and its name at cursor"
+			c.caveat += "; if it has a Link header, write style: header; if a parameter takes the last id, write style: cursor and cursor: NAME"
 		}
 	} else if more != nil {
-		c.caveat = says + ": taken as one page"
+		c.caveat = says + "; it is treated as one page"
 	}
 	return c
 }
@@ -90,9 +90,9 @@ func (c *pagination) dropCursorWithoutID(k *kind) {
 	}
 	c.rules.Tokens = slices.DeleteFunc([]string{c.rules.Cursor, c.rules.Back}, func(name string) bool { return name == "" })
 	c.caveat = c.rules.Cursor +
-		" takes the last id, and no field surely is one: taken as one page; give the kind an id, and write style: cursor"
+		" takes the last id of a page, but no field is certainly the id; it is treated as one page; give the kind an id, and write style: cursor"
 	c.rules.Cursor, c.rules.Back, c.rules.Next, c.rules.More = "", "", "", ""
-	c.setSinglePage("no field is an id that its cursor could take")
+	c.setSinglePage("the kind has no id for the cursor")
 }
 
 // setStyle stores the paging style with its reason. It returns true, so that a use function can return its result.
@@ -178,7 +178,7 @@ func (c *pagination) useToken(op *openapi.Operation, e *envelope) bool {
 	c.rules.Next, c.why["next"] = at, "the token of the next page"
 	c.rules.Cursor, c.why["cursor"] = takes.Name, "the parameter that takes it"
 	if more := e.findMore(); more != nil {
-		c.rules.More, c.why["more"] = more.path, "says whether there is more"
+		c.rules.More, c.why["more"] = more.path, "says whether more pages exist"
 	}
 	return c.setStyle("token", "the answer has a token that "+takes.Name+" takes")
 }
@@ -200,12 +200,12 @@ func (c *pagination) useCursor(op *openapi.Operation, e *envelope) bool {
 	if more == nil || takes == nil {
 		return false
 	}
-	c.rules.Next, c.why["next"] = more.path, "says whether there is more"
+	c.rules.Next, c.why["next"] = more.path, "says whether more pages exist"
 	c.rules.Cursor, c.why["cursor"] = takes.Name, "takes the last id"
 	if back := queryParam(op, beforeIDNames, "string", "integer", ""); back != nil {
-		c.rules.Back, c.why["back"] = back.Name, "takes the first id, for the page before"
+		c.rules.Back, c.why["back"] = back.Name, "takes the first id, to request the page before"
 	}
-	return c.setStyle("cursor", "the answer says whether there is more, and "+takes.Name+" takes the last id")
+	return c.setStyle("cursor", "the answer says whether more pages exist, and "+takes.Name+" takes the last id")
 }
 
 // isIDDescription reports whether the description of a parameter says that it takes the id of a record.
@@ -229,9 +229,9 @@ func (c *pagination) useLastID(op *openapi.Operation, _ *envelope) bool {
 		return false
 	}
 	c.rules.Cursor, c.why["cursor"], c.guessed = all[0], "takes the last id, by its description", true
-	c.caveat = "nothing says whether there is more: pages are asked for by " + c.rules.Cursor + " until one has no rows"
+	c.caveat = "the answer does not say whether more pages exist; pages are requested with " + c.rules.Cursor + " until a page has no rows"
 	if len(all) > 1 {
-		c.caveat += "; where the oldest come first, write cursor: " + all[1]
+		c.caveat += "; if the oldest records come first, write cursor: " + all[1]
 	}
 	return c.setStyle("cursor", c.rules.Cursor+" takes the last id")
 }
@@ -293,29 +293,29 @@ func (c *pagination) usePageNumber(op *openapi.Operation, e *envelope) bool {
 // findEnd finds the member or header field that shows whether a page is the last, for paging by number or offset.
 func (c *pagination) findEnd(op *openapi.Operation, e *envelope) {
 	if p := e.findTotal(); p != nil {
-		c.rules.Total, c.why["total"] = p.path, "how many rows all pages have"
+		c.rules.Total, c.why["total"] = p.path, "the number of rows on all pages"
 	}
 	if p := e.findMore(); p != nil {
-		c.rules.Next, c.why["next"] = p.path, "says whether there is more"
+		c.rules.Next, c.why["next"] = p.path, "says whether more pages exist"
 	} else if p := e.find("integer", "nextpage", "pagingnextpage", "next", "nextoffset"); p != nil {
 		c.rules.Next, c.why["next"] = p.path, "the next page's number"
 	}
 	for _, name := range op.Headers {
 		switch {
 		case c.rules.Total == "" && isOneOf(name, "xtotalcount", "xtotal", "totalcount", "xtotalresults", "xpaginationtotalcount"):
-			c.rules.Total, c.why["total"] = "header:"+name, "how many rows all pages have"
+			c.rules.Total, c.why["total"] = "header:"+name, "the number of rows on all pages"
 		case c.rules.Next == "" && isOneOf(name, "xnextpage", "nextpage", "xnextoffset", "xhasmore"):
-			c.rules.Next, c.why["next"] = "header:"+name, "says whether there is more"
+			c.rules.Next, c.why["next"] = "header:"+name, "says whether more pages exist"
 		}
 	}
 	if c.rules.Total == "" && c.rules.Next == "" && c.rules.Default == 0 {
-		c.caveat = "nothing says how many rows a full page has, so a list ends with a page without rows"
+		c.caveat = "it is not known how many rows a full page has, so a list ends with a page without rows"
 	}
 }
 
 // assumedReason is the reason that the draft gives for counting pages from 1 if the document does not say where
 // they start.
-const assumedReason = "nothing says it: usual"
+const assumedReason = "a guess: the usual value"
 
 // setPageNumber stores the parameter for the page number, and the number of the first page.
 func (c *pagination) setPageNumber(p *openapi.Param) {

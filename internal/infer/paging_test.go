@@ -60,13 +60,13 @@ func TestAListThatGoesOnByWordsAloneIsDrawn(t *testing.T) {
 	}
 	older, newer := described("before", "Messages before this message ID"), described("after", "Messages after this message ID")
 	for name, c := range map[string]struct{ params, want, doubt string }{
-		"the last id":               {newer, "style: cursor # after takes the last id", "until one has no rows"},
-		"the last id in either way": {newer + "," + older, "cursor: before", "where the oldest come first, write cursor: after"},
-		"a user's id":               {described("since", "Users with an ID greater than this ID"), "cursor: since", "until one has no rows"},
-		"a Link header":             {described("after", "A cursor from the `Link` header"), "style: header", "not made from records"},
+		"the last id":               {newer, "style: cursor # after takes the last id", "until a page has no rows"},
+		"the last id in either way": {newer + "," + older, "cursor: before", "if the oldest records come first, write cursor: after"},
+		"a user's id":               {described("since", "Users with an ID greater than this ID"), "cursor: since", "until a page has no rows"},
+		"a Link header":             {described("after", "A cursor from the `Link` header"), "style: header", "composed from stored records"},
 		"a time": {described("after", "Rows created after this time"), "style: none",
-			"where a parameter takes the last id style: cursor"},
-		"a cursor": {described("after", "The cursor id of a page"), "style: none", "taken as one page"},
+			"if a parameter takes the last id, write style: cursor"},
+		"a cursor": {described("after", "The cursor id of a page"), "style: none", "treated as one page"},
 	} {
 		draft := drafted(t, paged(`"kind":{"type":"string"}`, c.params))
 		if !strings.Contains(string(draft.YAML), c.want) {
@@ -136,7 +136,7 @@ func TestALinkToAnotherHostNamesItsParameters(t *testing.T) {
 		page = max(page, 1)
 		return fmt.Sprintf(`"next":"https://desk.example/v2/things?page=%d",`, page+1), 10 * (page - 1)
 	})
-	if !strings.Contains(text, "page: page") || strings.Contains(text, "usual") {
+	if !strings.Contains(text, "page: page") || strings.Contains(text, "common names") {
 		t.Errorf("the parameter of the links is not drawn:\n%s", text)
 	}
 }
@@ -184,7 +184,7 @@ func TestAListBelowARecordHasAVariable(t *testing.T) {
 		if got := draft.Lists[0].Path; got != want {
 			t.Errorf("%s is drawn as %s, want %s", path, got, want)
 		}
-		if said := hasDoubt(draft, want, "taken for the id"); said != (path != want) {
+		if said := hasDoubt(draft, want, "treated as the id"); said != (path != want) {
 			t.Errorf("%s: a doubt says that a segment is taken for an id: %v", path, said)
 		}
 	}
@@ -257,7 +257,7 @@ func TestACredentialIsNoTokenOfPages(t *testing.T) {
 		if (sp.Paging.Style == "token") != paged {
 			t.Errorf("%s: the paging is %+v", param, sp.Paging.Rules)
 		}
-		if said := hasDoubt(draft, "/things", "is a credential: left out"); said == paged {
+		if said := hasDoubt(draft, "/things", "is a credential, so it is left out"); said == paged {
 			t.Errorf("%s: a doubt says that it is a credential: %v", param, said)
 		}
 		if n := len(sp.Kinds[0].Lists[0].Filters); n > 0 {
@@ -281,7 +281,7 @@ func TestAnAnswerThatSaysMoreIsNoWholeList(t *testing.T) {
 		if (sp.Paging.Template != "") != whole || sp.CompleteLists != nil {
 			t.Errorf("%s: the answer is %q, whole_lists %v", members, sp.Paging.Template, sp.CompleteLists)
 		}
-		if said := hasDoubt(draft, "taken as one page"); said == whole {
+		if said := hasDoubt(draft, "treated as one page"); said == whole {
 			t.Errorf("%s: a doubt says that it is taken as one page: %v", members, said)
 		}
 	}
@@ -317,7 +317,7 @@ func TestADefaultThatNothingProvesIsAsked(t *testing.T) {
 		if plain.IsWholeList() {
 			t.Errorf("%s: the list without the parameter is whole", choices)
 		}
-		if said := hasDoubt(draft, "without status it shows b alone"); said != (want != "/things") {
+		if said := hasDoubt(draft, "without status it shows only b"); said != (want != "/things") {
 			t.Errorf("%s: a doubt says so: %v: %q", choices, said, draft.Unsure)
 		}
 	}

@@ -37,7 +37,7 @@ func isRecord(s openapi.Schema) bool { return s.Type() == "object" && len(s.Prop
 func findRows(op *openapi.Operation) (e envelope, ok bool) {
 	answer := op.Answer
 	if answer.Type() == "array" {
-		e.row, e.why = answer.Items(), "the answer is the array"
+		e.row, e.why = answer.Items(), "the answer itself is the array"
 		return e, isRecord(e.row)
 	}
 	var arrays []envelopeMember
@@ -130,7 +130,7 @@ var booleanWords = []string{"0", "1", "true", "false", "y", "n", "yes", "no"}
 
 // Descriptions given to a member after two pages of the list have proven something about it.
 const (
-	contradictedText = "said that no more pages exist, on a page that another page followed"
+	contradictedText = "said that no more pages exist, although another page followed"
 	countsAllText    = "is the same on two pages, and more than the rows of one"
 )
 

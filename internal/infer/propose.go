@@ -15,12 +15,12 @@ import (
 func (a *api) writeHosts(w *writer) {
 	w.writeLine(0, "hosts:", "")
 	if len(a.doc.Servers) == 0 {
-		a.noteOnce("", "hosts: the document names no server: write the API's address")
-		w.writeLine(1, `- {url: "https://api.example"}`, "a place holder: the document names no server")
+		a.noteOnce("", "hosts: the document names no server; write the API's URL")
+		w.writeLine(1, `- {url: "https://api.example"}`, "an example; the document names no server")
 	} else {
 		why := "the document's first server"
 		if a.observed {
-			why = "where it was asked"
+			why = "the server that answered"
 		}
 		host, plainly := strings.CutPrefix(a.doc.Servers[0], "http://")
 		switch {
@@ -28,10 +28,10 @@ func (a *api) writeHosts(w *writer) {
 			host = a.doc.Servers[0]
 		case a.observed:
 			host = a.doc.Servers[0]
-			a.noteOnce("", "hosts: it was asked without TLS, so that the credential goes out in clear: write https if the API has it")
+			a.noteOnce("", "hosts: the requests were sent without TLS, so others can read the credential; write https if the API supports it")
 		default:
-			host, why = "https://"+host, "the document says http, by which the credential would go out in clear"
-			a.noteOnce("", "hosts: the document says http, by which the credential would go out in clear: https is written")
+			host, why = "https://"+host, "the document says http, by which others could read the credential"
+			a.noteOnce("", "hosts: the document says http, by which others could read the credential; the spec has https")
 		}
 		w.writeLine(1, "- {url: "+quoteJSON(host)+"}", why)
 	}
@@ -64,13 +64,13 @@ func (a *api) name() (name, why string) {
 		return strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(text), "-"), "-")
 	}
 	if n := len(labels); n > 1 && tidy(labels[n-2]) != "" && strings.ContainsFunc(labels[n-1], unicode.IsLetter) {
-		return tidy(labels[n-2]), "of its host"
+		return tidy(labels[n-2]), "from its host"
 	}
 	if title := tidy(a.doc.Title); title != "" && (len(a.doc.Servers) == 0 || !strings.HasSuffix(a.doc.Servers[0], a.doc.Title)) {
-		return strings.Trim(title[:min(30, len(title))], "-"), "of the document's title"
+		return strings.Trim(title[:min(30, len(title))], "-"), "from the document's title"
 	}
 	if last := tidy(lastWord(a.lists[0].op.Path)); last != "" {
-		return last[:min(30, len(last))], "of its first list"
+		return last[:min(30, len(last))], "from its first list"
 	}
 	return "api", ""
 }

@@ -40,16 +40,18 @@ func (a *api) addSingleObjects(seen map[string]bool) {
 			acting = append(acting, op.Path)
 			continue
 		case odd != "":
-			a.addCaveat(op.Path, "%s: left out", odd)
+			a.addCaveat(op.Path, "%s, so it is left out", odd)
 			continue
 		case op.Answer.Type() != "object" || len(op.Answer.Properties()) == 0:
-			a.addCaveat(op.Path, "its answer is neither a list nor an object with members: it passes to role all, and is not kept")
+			a.addCaveat(op.Path, "its answer is neither a list nor an object with members; only role all may request it, and the "+
+				"answer is not stored")
 			a.passThroughPaths = append(a.passThroughPaths, op.Path)
 			continue
 		case sizeParam(op) != nil && queryParam(op, pageNumberNames) != nil:
-			a.addCaveat(op.Path, "it takes a page, and its answer has no array of records that is surely its list: each answer is kept by itself")
+			a.addCaveat(op.Path, "it accepts a page number, but its answer has no array that is certainly the list; each answer is "+
+				"stored as a page of its own")
 		}
-		k := &kind{why: map[string]string{"name": "of its path: one object that no list has"}}
+		k := &kind{why: map[string]string{"name": "from its path; one object that is in no list"}}
 		k.instances = []*instance{{op: op, record: op.Answer}}
 		k.name = objectKindName(all, taken)
 		taken[k.name] = true
@@ -57,11 +59,11 @@ func (a *api) addSingleObjects(seen map[string]bool) {
 	}
 	for _, path := range acting {
 		if !matchInstance(a.kinds, path) {
-			a.addCaveat(path, "it may do something, or show a credential, so it passes unseen: left out")
+			a.addCaveat(path, "it may change something or show a credential, so it is left out")
 			continue
 		}
-		a.addCaveat(path, "it may do something, or show a credential, and a request for it would be taken for one for a record: "+
-			"it passes to role all, and is not kept")
+		a.addCaveat(path, "it may change something or show a credential, and its path looks like the path of a record; "+
+			"only role all may request it, and the answer is not stored")
 		a.passThroughPaths = append(a.passThroughPaths, path)
 	}
 }

@@ -95,7 +95,7 @@ func TestWhatIsNoObjectPasses(t *testing.T) {
 			t.Errorf("%s passes: %v, want %v", path, !want, want)
 		}
 	}
-	if !hasDoubt(draft, "/abilities/{id}", "is not kept") {
+	if !hasDoubt(draft, "/abilities/{id}", "the answer is not stored") {
 		t.Errorf("no doubt names what passes: %q", draft.Unsure)
 	}
 }
@@ -126,7 +126,7 @@ func TestAnAnswerOfPagesWithoutAListIsKeptByItself(t *testing.T) {
 	if k := drawnSpec(t, draft).Kind("policies"); k == nil || len(k.Instances) != 1 {
 		t.Errorf("it is no kind of its own: %+v", k)
 	}
-	if !hasDoubt(draft, "/policies", "takes a page") {
+	if !hasDoubt(draft, "/policies", "accepts a page number") {
 		t.Errorf("no doubt names it: %q", draft.Unsure)
 	}
 }
@@ -171,7 +171,7 @@ func TestAnActionIsNoRecord(t *testing.T) {
 	if got := drawnSpec(t, draft).PassThrough; len(got) != 1 || got[0] != "/things/export" {
 		t.Errorf("passes %v", got)
 	}
-	if !hasDoubt(draft, "/things/export", "taken for one for a record") || !hasDoubt(draft, "/other/export", "left out") {
+	if !hasDoubt(draft, "/things/export", "looks like the path of a record") || !hasDoubt(draft, "/other/export", "left out") {
 		t.Errorf("the doubts are %q", draft.Unsure)
 	}
 }

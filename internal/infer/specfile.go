@@ -113,18 +113,19 @@ func (f *flowMapping) String() string {
 // writeSpec returns the text of the spec file. from names the document or the addresses from which the spec was drafted.
 func (a *api) writeSpec(from string) []byte {
 	w := &writer{}
-	w.writeLine(0, "# A spec drawn from "+understudy.Clip(from)+". Behind a line stands why it is so. What could not be told is left out.", "")
+	w.writeLine(0, "# A spec drawn from "+understudy.Clip(from)+". The comment on a line says where it comes from. What is not "+
+		"known is left out.", "")
 	w.writeLine(0, "# Try it: understudy spec try FILE --upstream URL --user U --secret file:PATH", "")
 	name, why := a.name()
 	w.writeEntry(0, "name", yamlScalar(name), why)
 	title, why := a.doc.Title, ""
 	if title == "" || a.observed {
-		title, why = strings.ToUpper(name[:1])+name[1:], "of the name"
+		title, why = strings.ToUpper(name[:1])+name[1:], "from the name"
 	}
 	w.writeLine(0, "title: "+quoteJSON(understudy.Clip(title)), why)
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(name)) // writing to a hash never fails
-	w.writeLine(0, "port: "+strconv.Itoa(minPort+int(sum.Sum32()%portCount)), "a proposal: any that is free")
+	w.writeLine(0, "port: "+strconv.Itoa(minPort+int(sum.Sum32()%portCount)), "a proposal; any free port will do")
 	if strings.HasPrefix(a.doc.DocsURL, "https://") {
 		w.writeLine(0, "docs: "+quoteJSON(a.doc.DocsURL), "")
 	}
@@ -139,18 +140,18 @@ func (a *api) writeSpec(from string) []byte {
 	a.link()
 	user := a.userVar(sent)
 	if user != "" {
-		w.writeLine(0, "vars: {"+yamlScalar(user)+": user}", "most lists lie below it, and callers name themselves by user and secret")
+		w.writeLine(0, "vars: {"+yamlScalar(user)+": user}", "most lists are below it, and the credential is a user and a secret")
 	}
 	shown := &flowMapping{}
 	for v, field := range sortedEntries(a.findShownVariables()) {
 		shown.add(yamlScalar(v), yamlScalar(field))
 	}
-	w.writeEntry(0, "shown", shown.String(), "fields with the variables' names, in every kind whose lists have them")
+	w.writeEntry(0, "shown", shown.String(), "fields with the values of the variables, in every kind whose lists have them")
 	absolute := yamlList(absoluteNames(a.lists, a.mediaType()))
-	w.writeEntry(0, "absolute", absolute, "links to pages and records, which other answers may have unnamed")
-	w.writeEntry(0, "content_type", yamlScalar(a.mediaType()), "what all answers are")
+	w.writeEntry(0, "absolute", absolute, "links to pages and records; other answers may have them, too")
+	w.writeEntry(0, "content_type", yamlScalar(a.mediaType()), "the type of all answers")
 	w.writeEntry(0, "passes", yamlList(a.passThroughPaths), "their answers are neither lists nor objects")
-	a.noteOnce("", "whole_lists: nothing says whether a list shows all records of its kind: set it when that is known")
+	a.noteOnce("", "whole_lists: it is not known whether a list shows all records of its kind; set it when you know")
 	a.writePagings(w)
 	a.writeErrors(w)
 	w.writeLine(0, "kinds:", "")
@@ -242,7 +243,7 @@ func (a *api) writePaging(w *writer, indent int, c *pagination, same string) {
 	count("max_size", c.rules.Max)
 	put("page", c.rules.Page)
 	count("first_page", c.rules.First)
-	w.writeEntry(indent, "tokens", yamlList(c.rules.Tokens), cmp.Or(c.why["tokens"], "they say where a page stands"))
+	w.writeEntry(indent, "tokens", yamlList(c.rules.Tokens), cmp.Or(c.why["tokens"], "they say where a page begins"))
 	if c.rules.Template != "" {
 		w.writeLine(indent, "answer: "+quoteSingle(c.rules.Template), c.why["answer"])
 	}
@@ -270,7 +271,7 @@ func (a *api) writePaging(w *writer, indent int, c *pagination, same string) {
 	}
 	for i, p := range beside {
 		if i == 0 {
-			w.writeLine(indent, "envelope:", "what stands beside the rows")
+			w.writeLine(indent, "envelope:", "the members next to the rows")
 		}
 		f := &field{schema: p.schema}
 		f.describe(p.path)
@@ -317,7 +318,7 @@ func (a *api) writeKind(w *writer, k *kind, parent string) {
 	w.writeEntry(2, "id", yamlList(k.id), k.why["id"])
 	w.writeEntry(2, "prefixes", yamlList(k.prefixes), k.why["prefixes"])
 	w.writeEntry(2, "clock", yamlScalar(k.clock), k.why["clock"])
-	w.writeEntry(2, "parent", yamlScalar(parent), "its lists lie under the record that the field names")
+	w.writeEntry(2, "parent", yamlScalar(parent), "its lists are below the record with this id")
 	w.writeEntry(2, "columns", yamlList(k.columns), "")
 	if len(k.lists) == 0 {
 		w.writeLine(2, "group: Others", "")
@@ -350,7 +351,7 @@ func (a *api) writeKind(w *writer, k *kind, parent string) {
 		f.add("id", yamlList(in.vars))
 		why := ""
 		if in.shape != "" {
-			why = "its answer has other members than a row of the lists, or more around it"
+			why = "its answer has other members than a row of the lists, or more members around it"
 		}
 		w.writeLine(3, "- "+f.String(), why)
 	}
