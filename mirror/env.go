@@ -26,6 +26,7 @@ type env struct {
 	currentAges atomic.Pointer[Ages]
 	now         func() time.Time
 	log         *slog.Logger
+	others      Others      // the other processes on the same database; nil if there are none
 	memory      func() bool // whether memory contains what other processes have changed; nil if there are none
 	start       time.Time   // the time of the start, from which monotonicTime counts
 

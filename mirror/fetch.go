@@ -47,7 +47,15 @@ func (fs *flights) runFlight(f *flight) {
 		}
 		fs.removeFlight(f)
 	}()
-	p, err := fs.fetch(f)
+	completed, end, err := fs.claimFetch(f)
+	defer end()
+	if completed {
+		return
+	}
+	var p *understudy.Page
+	if err == nil {
+		p, err = fs.fetch(f)
+	}
 	if err == nil && p == nil {
 		err = errors.New("upstream returned neither a page nor an error")
 	}
@@ -60,6 +68,35 @@ func (fs *flights) runFlight(f *flight) {
 		return
 	}
 	fs.saveFetched(f, p)
+}
+
+// claimFetch claims the fetch of a flight's page for this process. If another process is fetching the page, it waits, takes
+// the page from the store and completes the flight. Otherwise the caller must fetch, and call end after the save.
+func (fs *flights) claimFetch(f *flight) (completed bool, end func(), err error) {
+	end = func() {}
+	if fs.env.others == nil || f.means.fetch != nil || f.origin.isFill || f.origin.kind.name == "" {
+		return false, end, nil
+	}
+	ctx, key := f.signals.ctx, f.origin.target.Key
+	old, _ := fs.env.store.ReadPage(ctx, key) // an error means that there is no page
+	for {
+		fetch, end, err := fs.env.others.BeginFetch(ctx, key)
+		if err != nil {
+			return false, end, err
+		}
+		before := f.origin.kind.writes.Changes()
+		p, _ := fs.env.store.ReadPage(ctx, key)
+		if p != nil && (old == nil || p.Version != old.Version || p.At.After(old.At)) && !p.Superseded && !f.isInvalidated() {
+			end()
+			f.result.stored = true
+			f.complete(p, nil)
+			fs.keepFetched(f, p, before)
+			return true, func() {}, nil
+		}
+		if fetch {
+			return false, end, nil
+		}
+	}
 }
 
 // fetch fetches the page of a flight.

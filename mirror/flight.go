@@ -31,6 +31,9 @@ type flights struct {
 	entries     *entries
 	limits      atomic.Pointer[Limits]
 	saveFetched func(*flight, *understudy.Page) // saves the page of a flight and then completes the flight
+	// keepFetched puts a page into memory that another process has fetched, unless pages have become outdated since there
+	// were before changes.
+	keepFetched func(f *flight, p *understudy.Page, before int64)
 
 	sync.Mutex
 	running    map[understudy.Key]*flight

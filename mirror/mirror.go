@@ -94,10 +94,20 @@ type Options struct {
 	// Memory reports whether memory contains what other processes on the same database have changed. While it does not,
 	// pages in memory are used as during an outage. It is called for each read. nil means that there are no others.
 	Memory func() bool
+	Others Others // the other processes on the same database; nil if there are none
 	// PageSaved is called after each save of a page that has a record, a change, or a number of a time series. It
 	// runs in the goroutine that saves and must not block. For each kind, it is called with the changes in the order
 	// of their numbers. It may be nil.
 	PageSaved func(request.PageSaved)
+}
+
+// Others are the other processes on the same database.
+type Others interface {
+	// BeginFetch claims the fetch of a key. If it returns true, this process must fetch, and call end when the page is
+	// stored. Otherwise another process has fetched the page meanwhile, or has failed to. The error is that of ctx.
+	BeginFetch(ctx context.Context, key understudy.Key) (fetch bool, end func(), err error)
+	// IsLeader reports whether this process does what one process does for all.
+	IsLeader() bool
 }
 
 const (
@@ -154,7 +164,7 @@ func New(o Options) (*Mirror, error) {
 
 // newParts makes the parts of a mirror and connects them.
 func newParts(o *Options) *Mirror {
-	v := &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, intents: o.Intents, memory: o.Memory,
+	v := &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, intents: o.Intents, others: o.Others, memory: o.Memory,
 		now: o.Now, log: o.Logger, start: o.Now()}
 	m := &Mirror{env: v}
 	v.ctx, m.close = context.WithCancel(context.Background())
@@ -167,6 +177,7 @@ func newParts(o *Options) *Mirror {
 			m.filler.fill(f, p)
 			m.compareSample(f)
 		},
+		keepFetched: func(f *flight, p *understudy.Page, before int64) { m.filler.putPage(f, p, before) },
 	}
 	m.holdings = &pageFinder{v, m.entries, m.flights}
 	m.writer = &writer{env: v, entries: m.entries, onSaved: o.PageSaved, flushNeeded: make(chan struct{}, 1)}

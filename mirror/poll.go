@@ -68,6 +68,10 @@ func (po *poller) keepWarm(p *poll) {
 		case <-p.list.Wake:
 			r.urgent = p.list.TakeHint() || r.urgent || po.entries.isSuperseded(p)
 		}
+		if others := po.env.others; others != nil && !others.IsLeader() {
+			r.tried, r.urgent = po.env.now(), false
+			continue
+		}
 		if po.timeUntilPoll(p, &r) <= 0 && p.source.pollBudget.Take(po.env.now(), len(p.source.polls())) {
 			po.tryPoll(p, &r)
 		}

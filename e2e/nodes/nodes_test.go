@@ -85,6 +85,23 @@ func TestPageOfOneNodeIsWarmAtTheOthers(t *testing.T) {
 	checktest.Equal(t, rig.ReadAPIStats(t, g.api).ByTarget[target], 1, "requests upstream")
 }
 
+// TestColdPageIsFetchedOnce: a page that all processes are asked for at once costs one request upstream.
+func TestColdPageIsFetchedOnce(t *testing.T) {
+	g := startGroup(t, 3)
+	for n := range 5 {
+		list := fmt.Sprintf("/Calls.json?PageSize=%d", 30+n)
+		bodies := make(chan string)
+		for node := range g.nodes {
+			go func() { bodies <- string(g.ask(t, node, http.MethodGet, list, "").Body) }()
+		}
+		first := <-bodies
+		for range len(g.nodes) - 1 {
+			checktest.Equal(t, <-bodies, first, "the answer of another node")
+		}
+		checktest.Equal(t, rig.ReadAPIStats(t, g.api).ByTarget["/2010-04-01/Accounts/"+rig.Account+list], 1, "requests upstream of %s", list)
+	}
+}
+
 // TestWriteAtOneNodeIsSeenAtTheOthers: once a write has returned, no process answers what was before.
 func TestWriteAtOneNodeIsSeenAtTheOthers(t *testing.T) {
 	g := startGroup(t, 3)

@@ -114,12 +114,15 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	doer := actions.New(actions.Options{Store: a.db.Actions, Mirror: a.mirror, Operator: orders, Logger: a.log, Now: time.Now})
 	a.closers = append(a.closers, doer.Close)
 	seals, err := page.NewSeals()
+	if a.saved.fleet != nil {
+		seals, err = page.DeriveSeals(key)
+	}
 	if err != nil {
 		return err
 	}
 	e := &enforcer{opts: a.opts, settings: a.settings, policies: a.policies, sources: a.sources, log: a.log, ports: a.ports,
 		clients: a.clients, mirror: a.mirror, columns: sums, exports: newExports(cfg), audit: a.audit, feed: changes, forecasts: a.forecasts,
-		watches: watches}
+		watches: watches, countNodes: a.countNodes}
 	a.enforcer, a.issuer.enforce = e, e.updateCredentials
 	f := a.newFigures(ctx, e, changes)
 	commands.Snapshot, commands.Readable, commands.Nodes = f.readSnapshot, f.checkStore, f.readNodes
@@ -193,7 +196,7 @@ func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 // openWatches reads the watches from the store.
 func (a *App) openWatches(ctx context.Context, key []byte) (*watch.Book, error) {
 	b, err := watch.Open(ctx, watch.Options{Sources: a.sources, Records: a.db, KV: a.db.KV, Key: key, Enqueue: a.jobs.Enqueue,
-		Audit: a.audit, Now: time.Now, Logger: a.log})
+		IsLeader: a.isLeader, Audit: a.audit, Now: time.Now, Logger: a.log})
 	if err != nil {
 		return nil, err
 	}

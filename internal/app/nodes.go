@@ -13,12 +13,14 @@ import (
 	"sync"
 	"time"
 
+	"understudy/internal/config"
 	"understudy/internal/feed"
 	"understudy/internal/fleet"
 	"understudy/internal/store"
 	"understudy/internal/store/nodes"
 	"understudy/internal/watch"
 	"understudy/request"
+	"understudy/upstream"
 )
 
 // pokeClientTimeout is how long a message to another process may take.
@@ -60,7 +62,7 @@ func (a *App) joinFleet(ctx context.Context, changes *feed.Feed, watches *watch.
 	if a.saved.fleet == nil {
 		return nil
 	}
-	a.saved.others = &others{app: a, feed: changes, watches: watches, last: map[string]int64{}}
+	a.saved.others = &others{app: a, feed: changes, watches: watches, last: map[string]int64{}, processes: 1}
 	for _, src := range a.sources {
 		n, err := a.db.ReadLastChange(ctx, src.Name)
 		if err != nil {
@@ -87,8 +89,9 @@ type others struct {
 	feed    *feed.Feed
 	watches *watch.Book
 
-	mu   sync.Mutex
-	last map[string]int64 // the number of the last change that was passed on, by source
+	mu        sync.Mutex
+	last      map[string]int64 // the number of the last change that was passed on, by source
+	processes int              // how many processes the budgets were divided by
 }
 
 // follow passes on the changes of other processes since the last call. Changes of this process are passed on again, which
@@ -99,6 +102,13 @@ func (o *others) follow(ctx context.Context, are bool) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if n := o.app.countNodes(); n != o.processes {
+		o.processes = n
+		cfg := o.app.settings.current.Load()
+		for name, c := range o.app.clients {
+			setBudget(c, cfg.Sources[name], n)
+		}
+	}
 	for _, src := range o.app.sources {
 		if err := o.followSource(ctx, src.Name, are); err != nil {
 			o.app.log.Warn("the changes of other processes could not be read; they are read a little later", "source", src.Name, "error", err)
@@ -145,4 +155,20 @@ func (h *figures) readNodes() (all []request.Node, current bool) {
 			Lease: n.Left.Milliseconds(), Behind: n.Behind})
 	}
 	return all, h.fleet.IsCurrent()
+}
+
+// isLeader reports whether this process does what one process does for all on the database.
+func (a *App) isLeader() bool { return a.saved.fleet == nil || a.saved.fleet.IsLeader() }
+
+// countNodes returns the number of processes on the database that share the budgets of requests.
+func (a *App) countNodes() int {
+	if a.saved.fleet == nil {
+		return 1
+	}
+	return a.saved.fleet.CountLiving()
+}
+
+// setBudget gives a source's client its part of the budget that all processes on the database share.
+func setBudget(c *upstream.Client, s *config.Source, processes int) {
+	c.SetBudget(s.Rate/float64(processes), max(1, s.Concurrency/processes))
 }

@@ -150,7 +150,7 @@ func (a *App) openMirror(ctx context.Context) error {
 		o.Sources = append(o.Sources, one)
 	}
 	if a.saved.fleet != nil && !a.opts.Headless {
-		o.Memory = a.saved.fleet.IsCurrent
+		o.Memory, o.Others = a.saved.fleet.IsCurrent, a.saved.fleet
 	}
 	if a.mirror, err = mirror.New(o); err != nil {
 		return err

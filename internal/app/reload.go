@@ -95,6 +95,8 @@ type enforcer struct {
 	feed      *feed.Feed
 	forecasts *forecast.Forecasts
 	watches   *watch.Book
+
+	countNodes func() int // returns the number of processes that share the budgets
 }
 
 // run reads the settings again after each signal, until ctx ends.
@@ -236,7 +238,7 @@ func (e *enforcer) setPolls(polls map[string][]string) error {
 func (e *enforcer) apply(cfg *config.Settings, secrets map[string][]understudy.Secret) {
 	for _, src := range e.sources {
 		s, c := cfg.Sources[src.Name], e.clients[src.Name]
-		c.SetBudget(s.Rate, s.Concurrency)
+		setBudget(c, s, e.countNodes())
 		if err := e.mirror.SetRate(src.Name, s.Rate); err != nil {
 			e.log.Error("settings: rate", "source", src.Name, "err", err)
 		}

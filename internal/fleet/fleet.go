@@ -43,6 +43,9 @@ type Table interface {
 	Renew(ctx context.Context, n nodes.Node) (all []nodes.Node, err error)
 	List(ctx context.Context) (all []nodes.Node, err error)
 	Remove(ctx context.Context, id string) error
+	Claim(ctx context.Context, key int64, id string) (claimed bool, err error)
+	IsClaimed(ctx context.Context, key int64) (claimed bool, err error)
+	EndClaim(ctx context.Context, key int64, id string) error
 }
 
 // Options are the options of a fleet. Table and Node.ID are required.
@@ -136,7 +139,11 @@ func (f *Fleet) Join(ctx context.Context, url string) error {
 				"settings: change it here, or stop that process first", n.ID, name)
 		}
 	}
-	return f.renew(ctx)
+	if err := f.renew(ctx); err != nil {
+		return err
+	}
+	f.sendNotice() // so that the others learn of this node
+	return nil
 }
 
 // Run renews the lease until ctx ends, and then removes the node.

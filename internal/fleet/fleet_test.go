@@ -111,7 +111,10 @@ func (f *fakeTable) List(context.Context) ([]nodes.Node, error) {
 func (f *fakeTable) Renew(ctx context.Context, _ nodes.Node) ([]nodes.Node, error) {
 	return f.List(ctx)
 }
-func (f *fakeTable) Remove(context.Context, string) error { return nil }
+func (f *fakeTable) Remove(context.Context, string) error               { return nil }
+func (f *fakeTable) EndClaim(context.Context, int64, string) error      { return nil }
+func (f *fakeTable) Claim(context.Context, int64, string) (bool, error) { return true, nil }
+func (f *fakeTable) IsClaimed(context.Context, int64) (bool, error)     { return false, nil }
 
 // TestAwait: a call waits for the living processes that have not seen its change, and for no others.
 func TestAwait(t *testing.T) {
@@ -201,4 +204,40 @@ func TestOnlySignedPokesAreAccepted(t *testing.T) {
 	o.Node.ID, o.Secret = "b", understudy.Secret{}
 	b = fleet.New(o)
 	checktest.Equal(t, poke(func(*http.Request) {}), http.StatusNotFound, "a poke without a shared secret")
+}
+
+// TestOneFetchForAll: while one process fetches a key, another waits. It fetches itself only once the first has ended, or its
+// lease has.
+func TestOneFetchForAll(t *testing.T) {
+	path := storetest.File(t)
+	_, a := openNode(t, path, "a", nil)
+	_, b := openNode(t, path, "b", nil)
+	for _, f := range []*fleet.Fleet{a, b, a} { // a learns of b when it renews its lease
+		checktest.MustNoError(t, f.Join(t.Context(), ""), "join")
+	}
+	checktest.Equal(t, a.IsLeader(), true, "the process that was started first leads")
+	checktest.Equal(t, b.IsLeader(), false, "the second process leads")
+	key := understudy.Key{Source: "s", URI: "/x"}
+	fetch, end, err := a.BeginFetch(t.Context(), key)
+	checktest.MustNoError(t, err, "begin at a")
+	checktest.Equal(t, fetch, true, "whether a fetches")
+	other, endOther, err := b.BeginFetch(t.Context(), understudy.Key{Source: "s", URI: "/y"})
+	checktest.MustNoError(t, err, "begin another key at b")
+	checktest.Equal(t, other, true, "whether b fetches another key")
+	endOther()
+	waited := make(chan bool)
+	go func() {
+		fetch, _, err := b.BeginFetch(t.Context(), key)
+		checktest.NoError(t, err, "begin at b")
+		waited <- fetch
+	}()
+	end()
+	checktest.Equal(t, <-waited, false, "whether b fetches what a has fetched")
+	ctx, cancel := context.WithCancel(t.Context())
+	_, end, err = a.BeginFetch(t.Context(), key)
+	checktest.MustNoError(t, err, "begin at a again")
+	defer end()
+	cancel()
+	_, _, err = b.BeginFetch(ctx, key)
+	checktest.True(t, errors.Is(err, context.Canceled), "the error of an ended context is %v", err)
 }

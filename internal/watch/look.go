@@ -30,7 +30,10 @@ func (b *Book) Run(ctx context.Context) error {
 	defer look.Stop()
 	saved, failing := b.o.Now(), false
 	for {
-		err := b.readChanges(ctx)
+		var err error
+		if b.o.IsLeader == nil || b.o.IsLeader() {
+			err = b.readChanges(ctx)
+		}
 		if err != nil && ctx.Err() == nil && !failing {
 			b.o.Logger.Error("watch: the changes could not be read", "err", err)
 		}

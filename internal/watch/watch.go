@@ -77,9 +77,11 @@ type Options struct {
 	Key     []byte // the secret from which the ids of messages are computed
 	// Enqueue creates a job of Kind. If a job with the same key is waiting or running, it returns that job.
 	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)
-	Audit   understudy.Auditor // records each message as an export by the watch's owner; nil if nothing is recorded
-	Now     func() time.Time   // the clock; nil means time.Now
-	Logger  *slog.Logger       // receives log messages; nil means no log
+	// IsLeader reports whether this process finds the matches for all processes on the database. nil means always.
+	IsLeader func() bool
+	Audit    understudy.Auditor // records each message as an export by the watch's owner; nil if nothing is recorded
+	Now      func() time.Time   // the clock; nil means time.Now
+	Logger   *slog.Logger       // receives log messages; nil means no log
 }
 
 // Watch is a saved search that sends messages about new matches.

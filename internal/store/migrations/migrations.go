@@ -11,7 +11,7 @@ import (
 )
 
 // Newest is the number of the last migration.
-const Newest = 7
+const Newest = 8
 
 // The folders of the engines. Each has the same steps.
 const (

@@ -6,6 +6,7 @@ package nodes
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -52,23 +53,47 @@ type Table struct {
 	pool      *db.Pool
 	noteWrite func() // counts a write of another process
 	others    atomic.Pointer[Others]
-	// conn is the connection for this table, which does not wait for the transactions of the store; nil until it is dialled.
-	// A goroutine that uses it has taken it from the channel.
-	conn chan db.Conn
+	// conn has the connection for renewals, claims those for claims. None waits for the transactions of the store. A
+	// connection is nil until it is dialled. A goroutine that uses it has taken it from the channel.
+	conn, claims chan db.Conn
 }
+
+// maxClaims is the number of connections for claims.
+const maxClaims = 2
 
 // New returns the table of nodes of a database. It calls noteWrite when another process has written.
 func New(pool *db.Pool, noteWrite func()) *Table {
-	t := &Table{pool: pool, noteWrite: noteWrite, conn: make(chan db.Conn, 1)}
+	t := &Table{pool: pool, noteWrite: noteWrite, conn: make(chan db.Conn, 1), claims: make(chan db.Conn, maxClaims)}
 	t.conn <- nil
+	for range maxClaims {
+		t.claims <- nil
+	}
 	return t
 }
 
 // change runs work in a transaction that does not wait for those of the store.
-func (t *Table) change(ctx context.Context, work func(c db.Conn) error) (err error) {
+func (t *Table) change(ctx context.Context, work func(c db.Conn) error) error {
+	return t.take(ctx, t.conn, func(c db.Conn) (bool, error) { return c.RunTransaction(ctx, func() error { return work(c) }) })
+}
+
+// use runs work, which is one statement, with a connection for claims.
+func (t *Table) use(ctx context.Context, work func(c db.Conn) error) error {
+	leave, err := t.pool.Begin()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return t.take(ctx, t.claims, func(c db.Conn) (bool, error) {
+		err := work(c)
+		return err != nil, err
+	})
+}
+
+// take runs work with a connection of a channel.
+func (t *Table) take(ctx context.Context, from chan db.Conn, work func(c db.Conn) (broken bool, err error)) (err error) {
 	var c db.Conn
 	select {
-	case c = <-t.conn:
+	case c = <-from:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -78,7 +103,7 @@ func (t *Table) change(ctx context.Context, work func(c db.Conn) error) (err err
 			_ = c.Close()
 			c = nil
 		}
-		t.conn <- c
+		from <- c
 	}()
 	if c == nil {
 		if c, err = t.pool.Engine.Dial(ctx, true); err != nil {
@@ -86,16 +111,20 @@ func (t *Table) change(ctx context.Context, work func(c db.Conn) error) (err err
 			return err
 		}
 	}
-	broken, err = c.RunTransaction(ctx, func() error { return work(c) })
+	broken, err = work(c)
 	return err
 }
 
-// Close closes the connection. No call may be running.
-func (t *Table) Close() error {
-	if c := <-t.conn; c != nil {
-		return c.Close()
+// Close closes the connections. No call may be running.
+func (t *Table) Close() (err error) {
+	for _, from := range []chan db.Conn{t.conn, t.claims} {
+		for range cap(from) {
+			if c := <-from; c != nil {
+				err = errors.Join(err, c.Close())
+			}
+		}
 	}
-	return nil
+	return err
 }
 
 // Renew loads into memory what other nodes have changed, writes that it did into the row of this node, renews its lease and

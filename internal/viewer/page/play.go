@@ -223,7 +223,7 @@ func SessionOf(r *http.Request) (s Session) {
 	return s
 }
 
-// Seals makes and opens the tokens in addresses of audio and images and of lookups. Its keys are random and not
+// Seals makes and opens the tokens in addresses of audio and images and of lookups. The keys of NewSeals are random and not
 // stored, so no token works after a restart. It is safe for concurrent use.
 type Seals struct {
 	mac    [32]byte
@@ -243,6 +243,20 @@ func NewSeals() (*Seals, error) {
 	var err error
 	s.stream, err = aes.NewCipher(key[:])
 	return &s, err
+}
+
+// DeriveSeals returns seals whose keys are derived from a secret, so that every process with the secret opens the tokens of
+// the others.
+func DeriveSeals(secret []byte) (*Seals, error) {
+	derive := func(of string) []byte {
+		h := hmac.New(sha256.New, secret)
+		h.Write([]byte(of))
+		return h.Sum(nil)
+	}
+	s := &Seals{mac: [32]byte(derive("mac of tokens in addresses"))}
+	var err error
+	s.stream, err = aes.NewCipher(derive("cipher of tokens in addresses"))
+	return s, err
 }
 
 const tagSize = 16 // the length of the HMAC-SHA-256 in a token, cut to this many bytes

@@ -80,3 +80,19 @@ func FuzzMediaToken(f *testing.F) {
 		}
 	})
 }
+
+// Two processes with one secret open each other's tokens, those with another secret do not.
+func TestDerivedSealsOpenEachOthersTokens(t *testing.T) {
+	derive := func(secret string) *page.Seals {
+		s, err := page.DeriveSeals([]byte(secret))
+		checktest.MustNoError(t, err, "DeriveSeals")
+		return s
+	}
+	key := understudy.Key{Source: "twilio", URI: viewertest.Recording}
+	token := derive("one").Seal(page.Session{}, "caller", key, 100)
+	got, _, ok := derive("one").Open(token, page.Session{}, "caller", 100)
+	checktest.True(t, ok, "a token of another process with the same secret is refused")
+	checktest.Equal(t, got, key, "key")
+	_, _, ok = derive("two").Open(token, page.Session{}, "caller", 100)
+	checktest.True(t, !ok, "a token made with another secret is accepted")
+}

@@ -1,0 +1,81 @@
+// This file divides work between nodes: what one does for all, and what each does a part of.
+
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"time"
+
+	"understudy"
+	"understudy/internal/store/nodes"
+	"understudy/kit/retry"
+)
+
+// The first and the longest pause between two looks whether another node still fetches a page.
+const minClaimPause, maxClaimPause = 5 * time.Millisecond, 50 * time.Millisecond
+
+// unclaimTimeout is how long ending a claim may take. A claim that is not ended ends with the lease of its node.
+const unclaimTimeout = 2 * time.Second
+
+// BeginFetch claims the fetch of a key. If it returns true, this node must fetch, and call end when the page is stored.
+// Otherwise another node has fetched the page meanwhile, or has failed to. If the database does not answer, each node
+// fetches for itself. The error is that of ctx.
+func (f *Fleet) BeginFetch(ctx context.Context, key understudy.Key) (fetch bool, end func(), err error) {
+	nothing := func() {}
+	if f.CountLiving() == 1 {
+		return true, nothing, nil
+	}
+	sum := sha256.Sum256([]byte(key.Source + "\x00" + key.URI))
+	hash := int64(binary.BigEndian.Uint64(sum[:8]))
+	claimed, err := f.o.Table.Claim(ctx, hash, f.o.Node.ID)
+	switch {
+	case ctx.Err() != nil:
+		return false, nothing, ctx.Err()
+	case err != nil:
+		return true, nothing, nil
+	case claimed:
+		return true, func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unclaimTimeout)
+			defer cancel()
+			_ = f.o.Table.EndClaim(ctx, hash, f.o.Node.ID) // else the claim ends with the lease
+		}, nil
+	}
+	for n := 0; ; n++ {
+		if err := retry.Wait(ctx, retry.Backoff(minClaimPause, maxClaimPause, n)); err != nil {
+			return false, nothing, err
+		}
+		if is, err := f.o.Table.IsClaimed(ctx, hash); err != nil || !is {
+			return false, nothing, ctx.Err()
+		}
+	}
+}
+
+// CountLiving returns the number of nodes whose lease lasted at the last renewal, this one included.
+func (f *Fleet) CountLiving() int {
+	n := 1
+	for _, other := range f.Nodes() {
+		if f.isOther(other) {
+			n++
+		}
+	}
+	return n
+}
+
+// IsLeader reports whether this node does what one node does for all: the living node that was started first. For a moment
+// two nodes may believe it.
+func (f *Fleet) IsLeader() bool {
+	var first *nodes.Node
+	all := f.Nodes()
+	for i := range all {
+		n := &all[i]
+		if n.ID != f.o.Node.ID && n.Left <= 0 {
+			continue
+		}
+		if first == nil || n.Started.Before(first.Started) || n.Started.Equal(first.Started) && n.ID < first.ID {
+			first = n
+		}
+	}
+	return first == nil || first.ID == f.o.Node.ID
+}

@@ -1,0 +1,42 @@
+// This file lets one of several nodes do what is done once for all of them, such as fetching a page.
+
+package nodes
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"understudy/internal/store/db"
+)
+
+var (
+	claimKey = newStatement("INSERT INTO node_claim (key, holder) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET holder = excluded.holder "+
+		"WHERE NOT EXISTS (SELECT 1 FROM node WHERE id = node_claim.holder AND alive > ", ") RETURNING 1")
+	selectClaim = newStatement("SELECT 1 FROM node_claim c JOIN node n ON n.id = c.holder WHERE c.key = ? AND n.alive > ", "")
+	deleteClaim = &db.Statement{Head: "DELETE FROM node_claim WHERE key = ? AND holder = ?"}
+)
+
+// Claim claims a key for a node, which must have joined. It returns false if another living node has it. A claim ends with
+// EndClaim, or with the lease of its node.
+func (t *Table) Claim(ctx context.Context, key int64, id string) (claimed bool, err error) {
+	err = t.use(ctx, func(c db.Conn) error {
+		claimed, err = c.QueryRow(claimKey, []driver.Value{key, id}, func([]driver.Value) {})
+		return err
+	})
+	return claimed, db.WrapError(true, err, "claim work")
+}
+
+// IsClaimed reports whether a living node has a key.
+func (t *Table) IsClaimed(ctx context.Context, key int64) (claimed bool, err error) {
+	err = t.use(ctx, func(c db.Conn) error {
+		claimed, err = c.QueryRow(selectClaim, []driver.Value{key}, func([]driver.Value) {})
+		return err
+	})
+	return claimed, db.WrapError(false, err, "see who does work")
+}
+
+// EndClaim ends a claim of a node. Another node's claim of the key stays.
+func (t *Table) EndClaim(ctx context.Context, key int64, id string) error {
+	err := t.use(ctx, func(c db.Conn) error { return c.Execute(deleteClaim, 0, key, id) })
+	return db.WrapError(true, err, "end claimed work")
+}
