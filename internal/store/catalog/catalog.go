@@ -70,12 +70,15 @@ var (
 		"FROM kind k JOIN source s ON s.number = k.source"}
 	selectShapes = &db.Statement{Head: "SELECT h.number, h.slot, h.name, k.name, s.name FROM shape h " +
 		"JOIN kind k ON k.number = h.kind JOIN source s ON s.number = k.source"}
-	insertSource = &db.Statement{Head: "INSERT INTO source (name) VALUES (?) ON CONFLICT DO NOTHING"}
-	insertKind   = &db.Statement{Head: "INSERT INTO kind (source, name, prefix, parent, terms, words) " +
-		"SELECT number, ?, ?, ?, ?, ? FROM source WHERE name = ? ON CONFLICT DO NOTHING"}
+	// The conditions leave out what is there, because PostgreSQL takes a number also for a row in conflict.
+	insertSource = &db.Statement{Head: "INSERT INTO source (name) SELECT CAST(?1 AS TEXT) " +
+		"WHERE NOT EXISTS (SELECT 1 FROM source WHERE name = ?1)"}
+	insertKind = &db.Statement{Head: "INSERT INTO kind (source, name, prefix, parent, terms, words) " +
+		"SELECT s.number, ?1, ?2, ?3, ?4, ?5 FROM source s WHERE s.name = ?6 " +
+		"AND NOT EXISTS (SELECT 1 FROM kind k WHERE k.source = s.number AND k.name = ?1)"}
 	insertShape = &db.Statement{Head: "INSERT INTO shape (kind, slot, name) SELECT k.number, (SELECT count(*) " +
-		"FROM shape WHERE kind = k.number), ? FROM kind k JOIN source s ON s.number = k.source WHERE s.name = ? " +
-		"AND k.name = ? ON CONFLICT DO NOTHING"}
+		"FROM shape WHERE kind = k.number), ?1 FROM kind k JOIN source s ON s.number = k.source WHERE s.name = ?2 " +
+		"AND k.name = ?3 AND NOT EXISTS (SELECT 1 FROM shape h WHERE h.kind = k.number AND h.name = ?1)"}
 )
 
 // Load reads the numbers from the database.

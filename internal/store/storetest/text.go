@@ -323,7 +323,8 @@ func anyText(t *testing.T, s *seeker) {
 	})
 }
 
-var alphabets = [][]string{
+// Alphabets are words of several scripts that differ in what folding, segmenting and joining make of them.
+var Alphabets = [][]string{
 	{"hello", "Hello", "world", "wörld", "help", "4711", "hell", "a"}, {"straße", "STRASSE", "éclair", "e\u0301clair"},
 	{"東京", "京都", "都", "に", "ﾄﾞ", "ド"}, {"محمد", "مُحَمَّد", "أحمد", "احمد"}, {"Привет", "привет", "ёлка"},
 	{"สวัสดี", "ดี"}, {"नमस्ते", "क़लम", "कलम"}, {"👍", "👍🏽", "👩‍💻", "🇩🇪"}, {"한국", "국어"}, {"\u200b", "\"", "'", "--", "*", "\xff", ""},
@@ -343,7 +344,7 @@ func pick[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }
 func (w *letters) words(most int) string {
 	var all []string
 	for range w.rng.IntN(most + 1) {
-		all = append(all, strings.ToValidUTF8(pick(w.rng, pick(w.rng, alphabets)), ""))
+		all = append(all, strings.ToValidUTF8(pick(w.rng, pick(w.rng, Alphabets)), ""))
 	}
 	return strings.Join(all, pick(w.rng, []string{" ", " ", "-", ", ", ""}))
 }
@@ -395,7 +396,7 @@ func (w *letters) text(depth int) *query.Text {
 	}
 	switch t.Op {
 	case query.TextWord, query.TextPrefix:
-		text := []rune(strings.ToValidUTF8(pick(w.rng, pick(w.rng, alphabets)), ""))
+		text := []rune(strings.ToValidUTF8(pick(w.rng, pick(w.rng, Alphabets)), ""))
 		if t.Op == query.TextPrefix && len(text) > 1 {
 			text = text[:1+w.rng.IntN(len(text)-1)]
 		}

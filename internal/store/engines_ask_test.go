@@ -1,0 +1,203 @@
+// Questions to a store on SQLite and to one on PostgreSQL, whose answers are compared.
+
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"understudy"
+	"understudy/internal/query"
+	"understudy/internal/store/storetest"
+)
+
+// showPage returns all of a page as a text.
+func showPage(p *understudy.Page) string {
+	if p == nil {
+		return "no page"
+	}
+	rest := *p
+	rest.Body = nil
+	return fmt.Sprintf("%#v %q", rest, p.Body)
+}
+
+// showRecord returns all of a record as a text.
+func showRecord(r *understudy.Record) string {
+	if r == nil {
+		return "no record"
+	}
+	rest := *r
+	rest.Body = nil
+	return fmt.Sprintf("%#v %q", rest, r.Body)
+}
+
+// compareSeek asks for the records of a query, part after part if it has a limit, and for their number. It returns how many
+// records each store found.
+func (e *engines) compareSeek(q query.RecordQuery) (found int) {
+	e.t.Helper()
+	most := int64(e.rng.IntN(3) * 5)
+	what := fmt.Sprintf("seek %+v, text %s", q, showText(q.Text))
+	e.compare(what, func(s engine) (string, error) {
+		var b strings.Builder
+		next := q
+		for part := 0; ; part++ {
+			n := 0
+			err := s.Seek(e.t.Context(), next, func(h query.Hit) bool {
+				fmt.Fprintf(&b, "%s clock %d order %d\n", showRecord(h.Record), h.Clock, h.Order)
+				n, next.Below, found = n+1, h.Order, found+1
+				if len(e.orders) < 1000 {
+					e.orders = append(e.orders, h.Order)
+				}
+				return true
+			})
+			if err != nil {
+				return b.String(), err
+			}
+			if b.WriteString("\n"); n < q.Limit || q.Limit == 0 || part == 5 {
+				break
+			}
+		}
+		count, err := s.Count(e.t.Context(), q, most, time.Time{})
+		return fmt.Sprintf("%scount %+v", &b, count), err
+	})
+	return found / len(e.all)
+}
+
+// showText returns a text as people can read it.
+func showText(t *query.Text) string {
+	if t == nil {
+		return "none"
+	}
+	var parts []string
+	for _, p := range t.Parts {
+		parts = append(parts, showText(p))
+	}
+	return fmt.Sprintf("{op %d %q prefix %v fields %v (%s)}", t.Op, t.Words, t.Prefix, t.Fields, strings.Join(parts, " "))
+}
+
+// compareReads asks for the state of kinds, for changes, for windows, and for a few records and pages.
+func (e *engines) compareReads() {
+	e.t.Helper()
+	of := pick(e.rng, thingKinds)
+	e.compare("kinds of "+of.source, func(s engine) (string, error) {
+		all, err := s.ReadKinds(e.t.Context(), of.source)
+		return fmt.Sprintf("%#v", all), err
+	})
+	after, limit := e.rng.Int64N(e.changes[of.source]+2), 1+e.rng.IntN(30)
+	e.compare(fmt.Sprintf("changes of %s after %d", of.source, after), func(s engine) (string, error) {
+		all, err := s.ReadChanges(e.t.Context(), of.source, after, limit)
+		if err != nil {
+			return "", err
+		}
+		last, err := s.ReadLastChange(e.t.Context(), of.source)
+		if err != nil {
+			return "", err
+		}
+		edition, _, err := s.ReadEdition(e.t.Context(), of.source)
+		return fmt.Sprintf("%#v, last %d, edition %d", all, last, edition), err
+	})
+	e.compareWindow(of.source, of.kind)
+	e.compareRecord(e.drawThing(of.source, of.kind))
+	if len(e.keys) > 0 {
+		e.comparePage(pick(e.rng, e.keys))
+	}
+	if e.rng.IntN(3) > 0 {
+		return
+	}
+	what := pick(e.rng, people)
+	e.compare("find "+what, func(s engine) (string, error) {
+		f, err := s.Find(e.t.Context(), "twilio", what)
+		if err != nil {
+			return "", err
+		}
+		waiting, err := s.CountWaiting(e.t.Context())
+		if err != nil {
+			return "", err
+		}
+		all, err := s.ReadErasures(e.t.Context(), 0, 5)
+		return fmt.Sprintf("%v %d, waiting %#v, receipts %s", f.Kinds, f.Records(), waiting, showErasures(all...)), err
+	})
+}
+
+// compareWindow asks for the records of a range of clocks, as they are now and as they were at a time.
+func (e *engines) compareWindow(source, kind string) {
+	e.t.Helper()
+	w := query.RangeScan{Source: source, Kind: kind, Shape: pick(e.rng, []string{kind, kind, kind, "brief"}), NoClock: e.rng.IntN(4) == 0,
+		NotFinal: e.rng.IntN(2) == 0, Limit: e.rng.IntN(3) * 7}
+	if !w.NoClock && e.rng.IntN(2) == 0 {
+		w.From, w.To = e.drawSpan()
+	}
+	if e.rng.IntN(4) == 0 {
+		w.Parent = e.drawThing(source, kind).id
+	}
+	e.compare(fmt.Sprintf("rows of %+v", w), func(s engine) (string, error) {
+		var b strings.Builder
+		rows, err := s.ReadRows(e.t.Context(), w)
+		if fmt.Fprintf(&b, "%#v", rows); err != nil || len(rows) == 0 || len(rows) < w.Limit {
+			return b.String(), err
+		}
+		next := w
+		next.Below.Clock, next.Below.Record = rows[len(rows)/2].Clock, rows[len(rows)/2].Record
+		rows, err = s.ReadRows(e.t.Context(), next)
+		fmt.Fprintf(&b, "%#v", rows)
+		return b.String(), err
+	})
+	when := e.drawMoment()
+	e.compare(fmt.Sprintf("records of %+v at %v", w, when), func(s engine) (string, error) {
+		var b strings.Builder
+		err := s.ScanRecordsAt(e.t.Context(), w, when, func(r *understudy.Record, clock int64) bool {
+			fmt.Fprintf(&b, "%s clock %d\n", showRecord(r), clock)
+			return true
+		})
+		return b.String(), err
+	})
+}
+
+// drawMoment returns a time since the beginning, or the zero time, which is now.
+func (e *engines) drawMoment() time.Time {
+	if e.rng.IntN(4) == 0 {
+		return time.Time{}
+	}
+	begun := storetest.Epoch.Unix()
+	return time.Unix(begun+e.rng.Int64N(e.now.Load()-begun+1), 0).UTC()
+}
+
+// compareRecord asks for all of one record: as it is, as it was, where it stands, and its history.
+func (e *engines) compareRecord(x *thing) {
+	e.t.Helper()
+	what, when := fmt.Sprintf("%s/%s %q", x.source, x.kind, x.id), e.drawMoment()
+	for _, shape := range append([]string{x.kind}, e.shapes...) {
+		e.compare("record "+what+" as "+shape, func(s engine) (string, error) {
+			r, err := s.Record(e.t.Context(), x.source, x.kind, shape, x.id)
+			return showRecord(r), err
+		})
+		e.compare(fmt.Sprint("record ", what, " as ", shape, " at ", when), func(s engine) (string, error) {
+			r, err := s.RecordAt(e.t.Context(), x.source, x.kind, shape, x.id, when)
+			return showRecord(r), err
+		})
+	}
+	e.compare("place of "+what, func(s engine) (string, error) {
+		n, err := s.FindPlace(e.t.Context(), x.source, x.kind, x.id)
+		return fmt.Sprint(n), err
+	})
+	limit := e.rng.IntN(3) * 2
+	e.compare("history of "+what, func(s engine) (string, error) {
+		all, err := s.ReadHistory(e.t.Context(), x.source, x.kind, x.id, limit)
+		var b strings.Builder
+		for _, v := range all {
+			body := v.Body
+			v.Body = nil
+			fmt.Fprintf(&b, "%#v %q\n", v, body)
+		}
+		return b.String(), err
+	})
+}
+
+func (e *engines) comparePage(key understudy.Key) {
+	e.t.Helper()
+	e.compare("page "+key.String(), func(s engine) (string, error) {
+		p, err := s.ReadPage(e.t.Context(), key)
+		return showPage(p), err
+	})
+}
