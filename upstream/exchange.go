@@ -217,7 +217,8 @@ func (c *Client) newForwardRequest(ctx context.Context, x *request.Exchange) (*h
 	return req, nil
 }
 
-// readWhole reads the body of an answer within the memory for bodies. A body longer than most bytes stays a stream.
+// readWhole reads the body of an answer into memory, within the limit for all bodies. If the body has more than most
+// bytes, it stays a stream.
 func (s *stream) readWhole(got *request.ExchangeResponse, most int64) error {
 	weight := body.Room{All: s.c.o.Bodies}
 	defer weight.Release()

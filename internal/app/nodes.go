@@ -1,4 +1,4 @@
-// This file joins this process with others on the same database.
+// This file connects this process with the other processes on the same database.
 
 package app
 
@@ -24,13 +24,14 @@ import (
 	"understudy/upstream"
 )
 
-// pokeClientTimeout is how long a message to another process may take.
+// pokeClientTimeout is the maximum time for a message to another process.
 const pokeClientTimeout = time.Second
 
 // changesAtOnce is the maximum number of changes of other processes that are read at once.
 const changesAtOnce = 1000
 
-// openFleet prepares this process for others on the same database. There can be others only on PostgreSQL.
+// openFleet prepares this process for other processes on the same database. Other processes are possible only with
+// PostgreSQL.
 func (a *App) openFleet(ctx context.Context) error {
 	cfg := a.opts.Settings
 	if !store.IsPostgreSQL(cfg.Store.DSN) {
@@ -58,7 +59,7 @@ func (a *App) openFleet(ctx context.Context) error {
 	return nil
 }
 
-// joinFleet makes this process one of those on the database. From then on it may answer from memory.
+// joinFleet registers this process with the others on the database. From then on it may answer from memory.
 func (a *App) joinFleet(ctx context.Context, changes *feed.Feed, watches *watch.Book) error {
 	if a.saved.fleet == nil {
 		return nil
@@ -84,15 +85,15 @@ func (a *App) joinFleet(ctx context.Context, changes *feed.Feed, watches *watch.
 	return a.saved.fleet.Join(ctx, cmp.Or(a.opts.Settings.Nodes.URL, a.ports.viewer()))
 }
 
-// others follows the changes that other processes save.
+// others passes on the changes that other processes save.
 type others struct {
 	app     *App
 	feed    *feed.Feed
 	watches *watch.Book
 
 	mu        sync.Mutex
-	last      map[string]int64 // the number of the last change that was passed on, by source
-	processes int              // how many processes the budgets were divided by
+	last      map[string]int64 // the number of the last change passed on, by source
+	processes int              // the number of processes that share the budgets
 }
 
 // follow passes on the changes of other processes since the last call. Changes of this process are passed on again, which
@@ -134,7 +135,7 @@ func (o *others) followSource(ctx context.Context, source string, are bool) erro
 			return err
 		}
 		if len(changes) == 0 {
-			break // they are erased
+			break // the records are erased
 		}
 		o.app.mirror.NoteChangesElsewhere(changes)
 		o.last[source] = changes[len(changes)-1].N
@@ -145,8 +146,8 @@ func (o *others) followSource(ctx context.Context, source string, are bool) erro
 	return nil
 }
 
-// readNodes returns the state of each process on the same database, and whether this one may answer from memory. It needs no
-// database. It returns none if there can be no others.
+// readNodes returns the state of each process on the same database, and whether this process may answer from memory. It
+// does not read the database. It returns no states if other processes are not possible.
 func (h *figures) readNodes() (all []request.Node, current bool) {
 	if h.fleet == nil {
 		return nil, true
@@ -158,10 +159,10 @@ func (h *figures) readNodes() (all []request.Node, current bool) {
 	return all, h.fleet.IsCurrent()
 }
 
-// isLeader reports whether this process does what one process does for all on the database.
+// isLeader reports whether this process does the work that one process does for all processes on the database.
 func (a *App) isLeader() bool { return a.saved.fleet == nil || a.saved.fleet.IsLeader() }
 
-// countNodes returns the number of processes on the database that share the budgets of requests.
+// countNodes returns the number of processes on the database, which share the budgets of requests.
 func (a *App) countNodes() int {
 	if a.saved.fleet == nil {
 		return 1
@@ -169,7 +170,7 @@ func (a *App) countNodes() int {
 	return a.saved.fleet.CountLiving()
 }
 
-// setBudget gives a source's client its part of the budget that all processes on the database share.
+// setBudget gives a source's client its share of the budget of all processes on the database.
 func setBudget(c *upstream.Client, s *config.Source, processes int) {
 	c.SetBudget(s.Rate/float64(processes), max(1, s.Concurrency/processes))
 }

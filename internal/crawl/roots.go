@@ -242,9 +242,9 @@ func (r *roots) look(ctx context.Context, stirs map[string]bool) error {
 	return nil
 }
 
-// walkOf returns the walk that a saved page belongs to, or nil if its root is not walked. If the settings of the
+// findWalk returns the walk that a saved page belongs to, or nil if its root is not walked. If the settings of the
 // source permit it, a page that a caller requested adds its root.
-func (r *roots) walkOf(l request.PageSaved) *kindCrawl {
+func (r *roots) findWalk(l request.PageSaved) *kindCrawl {
 	base := r.crawler.walks[l.Page.Key.Source+"/"+l.Page.Kind]
 	if base == nil || base.roots.Load() == nil {
 		return base

@@ -45,7 +45,7 @@ func (w *Crawler) HandlePageSaved(_ context.Context, l request.PageSaved) error 
 	if l.Page == nil {
 		return nil
 	}
-	x := w.roots.walkOf(l)
+	x := w.roots.findWalk(l)
 	if x == nil {
 		return nil
 	}

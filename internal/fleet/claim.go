@@ -1,4 +1,4 @@
-// This file divides work between nodes: what one does for all, and what each does a part of.
+// This file divides work between nodes: work that one node does for all, and work that the nodes share.
 
 package fleet
 
@@ -13,15 +13,15 @@ import (
 	"understudy/kit/retry"
 )
 
-// The first and the longest pause between two looks whether another node still fetches a page.
+// The first and the longest pause between two checks of whether another node still fetches a page.
 const minClaimPause, maxClaimPause = 5 * time.Millisecond, 50 * time.Millisecond
 
-// unclaimTimeout is how long ending a claim may take. A claim that is not ended ends with the lease of its node.
+// unclaimTimeout is the maximum time for ending a claim. A claim that could not be ended ends with the lease of its node.
 const unclaimTimeout = 2 * time.Second
 
-// BeginFetch claims the fetch of a key. If it returns true, this node must fetch, and call end when the page is stored.
-// Otherwise another node has fetched the page meanwhile, or has failed to. If the database does not answer, each node
-// fetches for itself. The error is that of ctx.
+// BeginFetch claims the fetch of a key. If it returns true, this node must fetch the page, and must call end when the page
+// is stored. If it returns false, another node has fetched the page in the meantime, or has tried and failed. If the
+// database does not answer, each node fetches the page itself. The error is the error of ctx.
 func (f *Fleet) BeginFetch(ctx context.Context, key understudy.Key) (fetch bool, end func(), err error) {
 	nothing := func() {}
 	if f.CountLiving() == 1 {
@@ -39,7 +39,7 @@ func (f *Fleet) BeginFetch(ctx context.Context, key understudy.Key) (fetch bool,
 		return true, func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unclaimTimeout)
 			defer cancel()
-			_ = f.o.Table.EndClaim(ctx, hash, f.o.Node.ID) // else the claim ends with the lease
+			_ = f.o.Table.EndClaim(ctx, hash, f.o.Node.ID) // after an error the claim ends with the lease
 		}, nil
 	}
 	for n := 0; ; n++ {
@@ -52,7 +52,7 @@ func (f *Fleet) BeginFetch(ctx context.Context, key understudy.Key) (fetch bool,
 	}
 }
 
-// CountLiving returns the number of nodes whose lease lasted at the last renewal, this one included.
+// CountLiving returns the number of nodes that had a valid lease at the last renewal, including this node.
 func (f *Fleet) CountLiving() int {
 	n := 1
 	for _, other := range f.Nodes() {
@@ -63,8 +63,8 @@ func (f *Fleet) CountLiving() int {
 	return n
 }
 
-// IsLeader reports whether this node does what one node does for all: the living node that was started first. For a moment
-// two nodes may believe it.
+// IsLeader reports whether this node does the work that one node does for all nodes. The leader is the live node that was
+// started first. For a moment two nodes may both believe that they are the leader.
 func (f *Fleet) IsLeader() bool {
 	var first *nodes.Node
 	all := f.Nodes()

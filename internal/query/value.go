@@ -35,7 +35,7 @@ func (f *Field) member() string {
 	return f.Name
 }
 
-// value returns the value of the field. v is the value of its member.
+// value returns the value of the field, computed from v, the value of the member that contains the field.
 func (f *Field) value(body []byte, v jsonspan.Value) Value {
 	if f.path == "" || v.Kind == jsonspan.None {
 		return NewValue(body, v, f.Type)

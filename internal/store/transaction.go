@@ -56,7 +56,7 @@ type blockWrites struct {
 	patches  []byte // the buffer that contains the patches of all deltas
 }
 
-// periodWrites are periods that end, and new clock entries.
+// periodWrites are the periods that a save ends, and the clock entries that it adds.
 type periodWrites struct {
 	number int64 // the number for new periods without a new version, or 0 until it is assigned
 	past   []driver.Value

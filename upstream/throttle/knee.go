@@ -11,7 +11,7 @@ const (
 	minTrialAnswers = 16   // the minimum number of answers of a trial
 	maxTrialAnswers = 320  // the maximum number of answers of a trial
 	sureErrors      = 2.5  // a trial ends early when its result is this many standard errors away from the threshold
-	waitThreshold   = 0.7  // the share of a change of the slots that becomes waiting; from this share on, fewer slots are better
+	waitThreshold   = 0.7  // if at least this share of a change of the slots only changes how many requests wait, fewer slots are better
 	minFollowed     = 0.5  // the minimum share of a change of the slots that the running requests must have followed
 	meanWindow      = 512  // the number of answers in the mean for the current number of slots
 	shortWindow     = 16   // number of answers after which a change of the answer time is noticed; the moving mean covers twice as many
@@ -224,7 +224,8 @@ func (k *knee) endTrial(total int, certain bool, now time.Time) {
 	k.resumeLimit(max(t.limit, k.bestLimit(total)), now)
 }
 
-// resumeLimit returns to the best number of slots. Up to under requests may still be running.
+// resumeLimit returns to the best number of slots. At most under requests were started with the former number of slots.
+// Their answers are ignored.
 func (k *knee) resumeLimit(under int, now time.Time) {
 	k.trial.limit, k.baseline.count = 0, 0
 	k.since, k.skip = now, under

@@ -51,8 +51,8 @@ func (f *finder) Advance(from int64) (int64, bool, error) {
 	return f.all.Advance(from)
 }
 
-// open returns, for each run, an iterator over the postings of a token, beginning at from. In descending order it
-// leaves out runs without the token, unless even is set.
+// open returns, for each run, an iterator over the postings of a token, beginning at from. In descending order it leaves
+// out runs without the token, unless the finder is even: then the number of reads must not depend on the token.
 func (f *finder) open(token, from int64) (found []postings.Iterator, err error) {
 	if f.up || f.even {
 		runs, err := readRuns(f.c)

@@ -1,4 +1,4 @@
-// This file lets one of several nodes do what is done once for all of them, such as fetching a page.
+// This file lets a single node do work that has to be done once for all nodes, such as fetching a page.
 
 package nodes
 
@@ -16,8 +16,8 @@ var (
 	deleteClaim = &db.Statement{Head: "DELETE FROM node_claim WHERE key = ? AND holder = ?"}
 )
 
-// Claim claims a key for a node, which must have joined. It returns false if another living node has it. A claim ends with
-// EndClaim, or with the lease of its node.
+// Claim claims a key for a node, which must have joined. It returns false if another live node has claimed the key. A
+// claim ends with EndClaim, or when the lease of its node ends.
 func (t *Table) Claim(ctx context.Context, key int64, id string) (claimed bool, err error) {
 	err = t.use(ctx, func(c db.Conn) error {
 		claimed, err = c.QueryRow(claimKey, []driver.Value{key, id}, func([]driver.Value) {})
@@ -26,7 +26,7 @@ func (t *Table) Claim(ctx context.Context, key int64, id string) (claimed bool, 
 	return claimed, db.WrapError(true, err, "claim work")
 }
 
-// IsClaimed reports whether a living node has a key.
+// IsClaimed reports whether a live node has claimed a key.
 func (t *Table) IsClaimed(ctx context.Context, key int64) (claimed bool, err error) {
 	err = t.use(ctx, func(c db.Conn) error {
 		claimed, err = c.QueryRow(selectClaim, []driver.Value{key}, func([]driver.Value) {})
@@ -35,7 +35,7 @@ func (t *Table) IsClaimed(ctx context.Context, key int64) (claimed bool, err err
 	return claimed, db.WrapError(false, err, "see who does work")
 }
 
-// EndClaim ends a claim of a node. Another node's claim of the key stays.
+// EndClaim ends a node's claim of a key. It does not end a claim of another node.
 func (t *Table) EndClaim(ctx context.Context, key int64, id string) error {
 	err := t.use(ctx, func(c db.Conn) error { return c.Execute(deleteClaim, 0, key, id) })
 	return db.WrapError(true, err, "end claimed work")

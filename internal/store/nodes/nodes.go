@@ -1,6 +1,6 @@
-// Package nodes is the table of the processes ("nodes") that share a database. Each node renews its row and says up to
-// which position its memory contains the changes of the others. All times are those of the database, so the clocks of
-// the machines do not matter.
+// Package nodes stores the table of the processes ("nodes") that share a database. Each node renews its row regularly. The
+// row also says up to which position the node's memory contains the changes of the other nodes. All times are times of the
+// database, so the clocks of the machines do not matter.
 package nodes
 
 import (
@@ -19,22 +19,22 @@ const Lease = 2 * time.Second
 // Node is one process that shares the database.
 type Node struct {
 	ID       string        `json:"id"`
-	URL      string        `json:"url,omitempty"` // where other nodes reach it; "" if they do not
+	URL      string        `json:"url,omitempty"` // the URL at which other nodes reach it; "" if they cannot reach it
 	Version  string        `json:"version"`
-	Settings string        `json:"-"` // what must be equal at all nodes, in a form that tells nothing secret
+	Settings string        `json:"-"` // the settings that must be equal on all nodes, in a form that reveals nothing secret
 	Started  time.Time     `json:"started"`
-	Seen     int64         `json:"-"`      // the position up to which its memory contains the changes of others
-	Behind   int64         `json:"behind"` // the number of changes that its memory does not have yet
+	Seen     int64         `json:"-"`      // the position up to which the node's memory contains the changes of other nodes
+	Behind   int64         `json:"behind"` // the number of changes that the node's memory does not have yet
 	Left     time.Duration `json:"-"`      // how long its lease lasts; at most 0 once it has ended
 }
 
-// now is the time of the database in Unix nanoseconds.
+// now is an SQL expression for the time of the database in Unix nanoseconds.
 const (
 	nowSQLite   = "CAST(unixepoch('subsec') * 1000 AS INTEGER) * 1000000"
 	nowStandard = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) * 1000"
 )
 
-// newStatement returns a statement in which %now is the time of the database.
+// newStatement returns a statement in which %now is replaced by the time of the database.
 func newStatement(before, after string) *db.Statement {
 	return &db.Statement{Head: before + nowSQLite + after, Standard: before + nowStandard + after}
 }
@@ -51,17 +51,18 @@ var (
 // Table is the table of nodes. It is safe for concurrent use.
 type Table struct {
 	pool      *db.Pool
-	noteWrite func() // counts a write of another process
+	noteWrite func() // called after a write of another process
 	others    atomic.Pointer[Others]
-	// conn has the connection for renewals, claims those for claims. None waits for the transactions of the store. A
-	// connection is nil until it is dialled. A goroutine that uses it has taken it from the channel.
+	// conn has the connection for renewals, and claims has the connections for claims. So neither waits for the
+	// transactions of the store. A connection is nil until it is dialled. A goroutine takes a connection from the channel
+	// before it uses the connection.
 	conn, claims chan db.Conn
 }
 
 // maxClaims is the number of connections for claims.
 const maxClaims = 2
 
-// New returns the table of nodes of a database. It calls noteWrite when another process has written.
+// New returns the table of nodes of a database. The table calls noteWrite after another process has written.
 func New(pool *db.Pool, noteWrite func()) *Table {
 	t := &Table{pool: pool, noteWrite: noteWrite, conn: make(chan db.Conn, 1), claims: make(chan db.Conn, maxClaims)}
 	t.conn <- nil
@@ -71,12 +72,12 @@ func New(pool *db.Pool, noteWrite func()) *Table {
 	return t
 }
 
-// change runs work in a transaction that does not wait for those of the store.
+// change runs work in a transaction that does not wait for the transactions of the store.
 func (t *Table) change(ctx context.Context, work func(c db.Conn) error) error {
 	return t.take(ctx, t.conn, func(c db.Conn) (bool, error) { return c.RunTransaction(ctx, func() error { return work(c) }) })
 }
 
-// use runs work, which is one statement, with a connection for claims.
+// use runs work with a connection for claims. work must be a single statement.
 func (t *Table) use(ctx context.Context, work func(c db.Conn) error) error {
 	leave, err := t.pool.Begin()
 	if err != nil {
@@ -89,7 +90,7 @@ func (t *Table) use(ctx context.Context, work func(c db.Conn) error) error {
 	})
 }
 
-// take runs work with a connection of a channel.
+// take runs work with a connection that it takes from a channel.
 func (t *Table) take(ctx context.Context, from chan db.Conn, work func(c db.Conn) (broken bool, err error)) (err error) {
 	var c db.Conn
 	select {
@@ -115,7 +116,7 @@ func (t *Table) take(ctx context.Context, from chan db.Conn, work func(c db.Conn
 	return err
 }
 
-// Close closes the connections. No call may be running.
+// Close closes the connections. No other call may be running.
 func (t *Table) Close() (err error) {
 	for _, from := range []chan db.Conn{t.conn, t.claims} {
 		for range cap(from) {
@@ -127,8 +128,8 @@ func (t *Table) Close() (err error) {
 	return err
 }
 
-// Renew loads into memory what other nodes have changed, writes that it did into the row of this node, renews its lease and
-// returns all nodes, also those whose lease has ended in the last hour. The lease counts from before the call.
+// Renew loads the changes of other nodes into memory, records this in the row of the node, and renews the node's lease. It
+// returns all nodes, also those whose lease has ended in the last hour. The lease begins before the call.
 func (t *Table) Renew(ctx context.Context, n Node) (all []Node, err error) {
 	leave, err := t.pool.Begin()
 	if err != nil {
@@ -175,7 +176,7 @@ func list(c db.Conn) (all []Node, err error) {
 	return all, err
 }
 
-// Remove deletes the row of a node that ends, so that no other waits for it.
+// Remove deletes the row of a node that ends, so that no other node waits for it.
 func (t *Table) Remove(ctx context.Context, id string) error {
 	leave, err := t.pool.Begin()
 	if err != nil {
