@@ -28,6 +28,10 @@ func (s *saving) putChanges() error {
 	if len(s.outcome.changes) == 0 {
 		return nil
 	}
+	fields, err := putFieldNames(s.c, s.outcome.changes)
+	if err != nil {
+		return err
+	}
 	var args []driver.Value
 	for i := 0; i < len(s.outcome.changes); {
 		first, n := &s.outcome.changes[i], 1
@@ -39,28 +43,38 @@ func (s *saving) putChanges() error {
 			}
 			n++
 		}
-		fields, err := putFieldNames(s.c, first.Fields)
-		if err != nil {
-			return err
-		}
-		args = append(args, s.counters.source, first.N, int64(n), s.kind.Number, int64(first.Type), first.Record, first.Version, s.at, fields)
+		args = append(args, s.counters.source, first.N, int64(n), s.kind.Number, int64(first.Type), first.Record, first.Version, s.at,
+			fields[first.Fields])
 		i += n
 	}
 	return s.c.ExecuteMany(insertChanges, 9, args)
 }
 
-// putFieldNames returns the number under which a set of field names is stored. It inserts the set if it is new. The
-// empty set has the number 0.
-func putFieldNames(c db.Conn, names understudy.Names) (number int64, err error) {
-	if names == "" {
-		return 0, nil
+// putFieldNames returns the numbers under which the sets of field names of the changes are stored. It inserts the sets
+// that are new. The empty set has the number 0.
+func putFieldNames(c db.Conn, changes []understudy.Change) (numbers map[understudy.Names]int64, err error) {
+	numbers = map[understudy.Names]int64{}
+	for i := range changes {
+		names := changes[i].Fields
+		if _, known := numbers[names]; known || names == "" {
+			continue
+		}
+		numbers[names] = 0
+		if err := c.Expect(selectFields, 0, string(names)); err != nil {
+			return nil, err
+		}
 	}
-	take := func(r []driver.Value) { number = r[0].(int64) }
-	found, err := c.QueryRow(selectFields, []driver.Value{string(names)}, take)
-	if err == nil && !found {
-		_, err = c.QueryRow(insertFields, []driver.Value{string(names)}, take)
+	for names := range numbers {
+		take := func(r []driver.Value) { numbers[names] = r[0].(int64) }
+		found, err := c.QueryRow(selectFields, []driver.Value{string(names)}, take)
+		if err == nil && !found {
+			_, err = c.QueryRow(insertFields, []driver.Value{string(names)}, take)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	return number, err
+	return numbers, nil
 }
 
 // ReadChanges returns the changes of a source with numbers above after, in ascending order. It returns at most

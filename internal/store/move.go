@@ -95,7 +95,7 @@ func (s *placing) addMoveEdit(held, version, was, is int64) error {
 	if err != nil || e == nil {
 		return err
 	}
-	shape, err := records.FindShapeNumber(s.c, s.kind.Number, held%records.Slots)
+	shape, err := s.save.findShape(held % records.Slots)
 	if err != nil {
 		return err
 	}
@@ -128,17 +128,23 @@ func (s *placing) addShiftEdits(sights []observation) error {
 	return nil
 }
 
+// findShape returns the number of the shape in a slot of the page's kind.
+func (s *saving) findShape(slot int64) (number int64, err error) {
+	if s.shape != nil && slot == s.shape.Slot {
+		return s.shape.Number, nil
+	}
+	return records.FindShapeNumber(s.c, s.kind.Number, slot)
+}
+
 // addRemoval adds an index edit for a record that is no longer present in the shape of its row p.
-func (s *saving) addRemoval(p *currentState, e *codec.Entry) error {
-	shape, err := records.FindShapeNumber(s.c, s.kind.Number, p.number%records.Slots)
-	if err != nil || p.position.At == order.Nowhere {
-		return err
+func (s *saving) addRemoval(shape int64, p *currentState, e *codec.Entry) {
+	if p.position.At == order.Nowhere {
+		return
 	}
 	old := *e
 	s.indexes.edits = append(s.indexes.edits, index.Edit{Kind: s.kind, Shape: shape, Was: postings.New(p.position.At, shape),
 		Is:  postings.New(p.position.At, shape),
 		Old: &old})
-	return nil
 }
 
 var negatePlaceKind = &db.Statement{Head: "UPDATE place SET kind = -kind WHERE kind = ? AND at = ?"}
@@ -179,7 +185,11 @@ func (s *saving) removeFromIndexes(record int64, meant func(held int64) bool) er
 			if err != nil || e == nil {
 				return err
 			}
-			return s.addRemoval(&p, e)
+			shape, err := s.findShape(p.number % records.Slots)
+			if err == nil {
+				s.addRemoval(shape, &p, e)
+			}
+			return err
 		})
 	if err == nil && !stays {
 		err = moveToDeletedPlace(s.c, s.kind.Number, at)

@@ -203,10 +203,11 @@ func TestAFileOfTheFirstSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := storetest.SQL(t, path)
-	undo := []string{"ALTER TABLE kv RENAME TO note", "DROP TABLE annotation", "DROP TABLE pending", "DROP INDEX page_whole",
+	undo := []string{"ALTER TABLE kv RENAME TO note", "DROP TABLE annotation", "DROP TABLE pending", "DROP TABLE node",
+		"DROP TABLE node_claim", "DROP INDEX page_whole",
 		"DELETE FROM goose_db_version WHERE version_id > 1"}
 	for _, topic := range []string{"catalog", "annotations", "indexes", "words", "moves", "silent", "erasures", "sessions", "credentials",
-		"watches", "keys"} {
+		"watches", "keys", "kinds", "pages", "position"} {
 		undo = append(undo, "ALTER TABLE counter DROP COLUMN "+topic)
 	}
 	for _, s := range undo {

@@ -173,14 +173,12 @@ func (s *saving) markGone(record int64, present []currentState) error {
 		if e == nil {
 			continue
 		}
-		if err := s.addRemoval(p, e); err != nil {
+		shape, err := s.findShape(p.number % records.Slots)
+		if err != nil {
 			return err
 		}
-		shape, err := records.FindShapeNumber(s.c, s.kind.Number, p.number%records.Slots)
-		if err == nil {
-			err = records.MoveClock(s.c, shape, p.number/records.Slots, e)
-		}
-		if err != nil {
+		s.addRemoval(shape, p, e)
+		if err := records.MoveClock(s.c, shape, p.number/records.Slots, e); err != nil {
 			return err
 		}
 	}

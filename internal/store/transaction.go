@@ -138,7 +138,10 @@ func (r reads) expect() error {
 	if err == nil && s.canStorePage() {
 		err = s.c.Expect(selectOldPage, 0, pages.KeyHash(s.p.Key), source)
 	}
-	if err != nil || s.kind == nil || len(s.content.rows) == 0 || s.content.whole || isRemoval(s.p) {
+	if err == nil && isRemoval(s.p) {
+		return r.expectRemoval()
+	}
+	if err != nil || s.kind == nil || len(s.content.rows) == 0 || s.content.whole {
 		return err
 	}
 	if s.db.counts.erased.Load() > 0 {
@@ -155,6 +158,18 @@ func (r reads) expect() error {
 		err = s.db.Index.Expect(s.c, s.shape.Number)
 	}
 	return err
+}
+
+// expectRemoval announces what removing the record that the page names will read.
+func (r reads) expectRemoval() error {
+	s := r.save
+	if err := s.c.Expect(selectWhole, 0, s.kind.Number); err != nil {
+		return err
+	}
+	if err := names.ExpectRecord(s.c, s.kind.Number, db.AppendID(nil, s.kind.Prefix, s.p.ID)); err != nil {
+		return err
+	}
+	return s.db.Index.Expect(s.c, s.shape.Number)
 }
 
 // expectPlaces announces what placing the records will read if all are new.

@@ -106,6 +106,9 @@ func (t *Table) moveNext(c db.Conn) error {
 	return nil
 }
 
+// ExpectRecord announces that the open transaction will find a record.
+func ExpectRecord(c db.Conn, kind int64, id []byte) error { return c.Expect(selectRecord, 0, kind, id) }
+
 // FindRecord returns the number of the record with a stored id, or 0 if the id was never seen.
 func FindRecord(c db.Conn, kind int64, id []byte) (number int64, err error) {
 	_, err = c.QueryRow(selectRecord, []driver.Value{kind, id}, func(r []driver.Value) { number = r[0].(int64) })

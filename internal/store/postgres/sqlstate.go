@@ -34,7 +34,8 @@ const (
 	codeNoDatabase  = "3D000"
 )
 
-// wrapError returns an error of the driver with its class and a reason in words. It returns any other error unchanged.
+// wrapError returns an error of the driver with its class and its reason in words. It returns any other error as
+// it is.
 func wrapError(err error) error {
 	if err == nil || db.ClassOf(err) != db.NoClass {
 		return err
@@ -75,7 +76,7 @@ func wrapError(err error) error {
 	return &db.Error{Class: class, Reason: reason, Constraint: answer.ConstraintName, Err: err}
 }
 
-// wrapConnectionError returns the error of a failed connection with its class.
+// wrapConnectionError returns an error of a connection that has failed with its class.
 func wrapConnectionError(err error) error {
 	var connect *pgconn.ConnectError
 	var lost interface{ Timeout() bool }

@@ -18,7 +18,6 @@ var (
 	selectKept  = &db.Statement{Head: `SELECT version FROM held WHERE number = ?1 AND state & 8 = 0
 		UNION SELECT coalesce(version, number) FROM past WHERE held = ?1 AND tag IS NOT NULL`}
 	selectIsOld = &db.Statement{Head: "SELECT 1 FROM clock WHERE shape = ? AND parent = ? AND old = 1 AND clock = ? AND record = ?"}
-	takeBlock   = &db.Statement{Head: "DELETE FROM block WHERE number = ? RETURNING shape"}
 	insertBlock = &db.Statement{Head: "INSERT INTO block (number, shape, count, size, body) VALUES (?, ?, ?, ?, ?)"}
 	deleteBlock = &db.Statement{Head: "DELETE FROM block WHERE number = ?"}
 )
@@ -203,15 +202,10 @@ func (o *Opener) put(c db.Conn, b *Block) error {
 	}
 	// Most blocks shrink when they are written back. An UPDATE would leave each alone on its leaf of the tree.
 	// A DELETE makes SQLite join leaves.
-	var shape int64
-	found, err := c.QueryRow(takeBlock, []driver.Value{b.Number}, func(r []driver.Value) { shape = r[0].(int64) })
-	if err == nil && !found {
-		err = db.NewDamageError("block %d is missing", b.Number)
-	}
-	if err != nil {
+	if err := c.Execute(deleteBlock, 0, b.Number); err != nil {
 		return err
 	}
-	return o.Insert(c, b.Number, shape, b.Entries)
+	return o.Insert(c, b.Number, b.Shape, b.Entries)
 }
 
 // Insert writes a new block.
