@@ -1,4 +1,4 @@
-// Compare: the five lines of `make run`, direct against through Understudy.
+// This file measures the five lines of `make run`: the API directly, against the API through Understudy.
 
 package main
 
@@ -24,18 +24,18 @@ import (
 )
 
 const (
-	crowd   = 100              // clients that ask for one cold page at once
-	repeats = 31               // times that a page which is held is asked for: the middle one counts
+	crowd   = 100              // the number of clients that request one cold page at once
+	repeats = 31               // how often a stored page is requested; the median counts
 	usual   = 12 * time.Second // what all of it takes
 
-	// What the demo's settings (cmd/understudy/demo.yml) say.
+	// Values from the demo's settings (cmd/understudy/demo.yml).
 	account      = "AC00000000000000000000000000000001"
 	directToken  = "slowapitoken"
 	throughToken = "understudydemotoken"
 	calls        = "/2010-04-01/Accounts/" + account + "/Calls"
 )
 
-// polled are the kinds that the demo keeps warm, and that are fetched whole in the end.
+// polled are the kinds that the demo keeps warm, and fetches completely at the end.
 var polled = []string{"calls", "messages"}
 
 var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: crowd}, Timeout: 30 * time.Second}
@@ -55,13 +55,13 @@ type line struct {
 	direct, through outcome
 }
 
-// outcome is what one measurement took: time, and upstream requests for the key and in all.
+// outcome is the result of one measurement: the time, the upstream requests for the key, and all upstream requests.
 type outcome struct {
 	took         time.Duration
 	forKey, most int
 }
 
-// compare prints the table and has the polled kinds fetched whole.
+// compare prints the table and then fetches all records of the polled kinds.
 func (d *demo) compare(ctx context.Context) {
 	fmt.Printf("\nmeasuring, direct against through Understudy (about twelve seconds) …\n")
 	// The newest page is kept warm from the start, and this is what is measured.
@@ -81,7 +81,7 @@ func (d *demo) compare(ctx context.Context) {
 	case ctx.Err() != nil:
 		return
 	case err != nil:
-		// A failed measurement is worth a sentence, not the end of the demo.
+		// A failed measurement is reported, but does not end the demo.
 		fmt.Printf("the comparison could not be measured: %v\n", err)
 	default:
 		printLines(lines)
@@ -91,8 +91,8 @@ func (d *demo) compare(ctx context.Context) {
 	}
 }
 
-// syncAll has every record of the polled kinds fetched, so that what a newcomer searches for is there, and says what
-// can be tried then.
+// syncAll fetches every record of the polled kinds, so that a newcomer's searches find something. Then it prints what can
+// be tried.
 func (d *demo) syncAll(ctx context.Context) error {
 	before, err := d.readStats(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (d *demo) syncAll(ctx context.Context) error {
 	return nil
 }
 
-// stats is a part of what Understudy says of itself.
+// stats is a part of Understudy's own statistics.
 type stats struct {
 	Sources map[string]struct {
 		Kinds map[string]struct {
@@ -137,8 +137,8 @@ func (d *demo) readStats(ctx context.Context) (s stats, err error) {
 	return s, json.Unmarshal(body, &s)
 }
 
-// measure measures the five lines, each on keys not asked for before except the newest page and its records, which are
-// kept warm: that is what it is for. On a terminal it shows how far it is.
+// measure measures the five lines. Each uses keys that were not requested before, except the newest page and its records,
+// which are kept warm on purpose. On a terminal it shows its progress.
 func (c *comparison) measure(ctx context.Context) ([]line, error) {
 	defer client.CloseIdleConnections()
 	steps := []struct {
@@ -184,7 +184,8 @@ func (c *comparison) askOnce(ctx context.Context, w way, uri string) (outcome, e
 	return c.timeRun(ctx, uri, func() error { _, err := w.get(ctx, uri); return err })
 }
 
-// askRepeatedly times a page that is held many times and returns the middle one; direct it is asked for once.
+// askRepeatedly requests a stored page many times and returns the median time. It requests the page only once directly
+// from the API.
 func (c *comparison) askRepeatedly(ctx context.Context, w way, uri string) (outcome, error) {
 	if w == c.direct {
 		return c.askOnce(ctx, w, uri)
@@ -204,10 +205,10 @@ func (c *comparison) askRepeatedly(ctx context.Context, w way, uri string) (outc
 	return middle, nil
 }
 
-// askNext reads a page, waits like a person would, and times the page after it.
+// askNext reads a page, waits as long as a person would, and times the page after it.
 func (c *comparison) askNext(pause time.Duration) func(context.Context, way, string) (outcome, error) {
 	return func(ctx context.Context, w way, uri string) (outcome, error) {
-		// The next page may be fetched before it is asked for: count from before.
+		// The next page may be fetched before it is requested, so the requests are counted from here on.
 		before, err := c.readCounts(ctx)
 		if err != nil {
 			return outcome{}, err
@@ -243,7 +244,7 @@ func (c *comparison) askNext(pause time.Duration) func(context.Context, way, str
 	}
 }
 
-// askRecord times one record of a page that is held.
+// askRecord times the request for one record of a stored page.
 func (c *comparison) askRecord(ctx context.Context, w way, uri string) (outcome, error) {
 	body, err := c.through.get(ctx, uri)
 	if err != nil {
@@ -258,7 +259,7 @@ func (c *comparison) askRecord(ctx context.Context, w way, uri string) (outcome,
 	if len(page.Calls) == 0 {
 		return outcome{}, errors.New("the page has no records")
 	}
-	// A record in the middle: the newest may still be on its way.
+	// a record in the middle, because the newest may still change
 	return c.askOnce(ctx, w, calls+"/"+page.Calls[len(page.Calls)/2].Sid+".json")
 }
 
@@ -275,7 +276,7 @@ func (c *comparison) askTogether(ctx context.Context, w way, uri string) (outcom
 	})
 }
 
-// timeRun runs one measurement between two looks at upstream's counters.
+// timeRun runs one measurement, and reads upstream's counters before and after it.
 func (c *comparison) timeRun(ctx context.Context, uri string, run func() error) (outcome, error) {
 	before, err := c.readCounts(ctx)
 	if err != nil {
@@ -304,7 +305,7 @@ func (c *comparison) readCounts(ctx context.Context) (u upstreamCounts, err erro
 	return u, json.Unmarshal(body, &u)
 }
 
-// count adds up the targets that are the same page as uri, in whatever order their parameters stand.
+// count adds up the requests for the same page as uri. The order of the parameters does not matter.
 func (u upstreamCounts) count(uri string) (n int) {
 	for target, times := range u.ByTarget {
 		if sortParameters(target) == sortParameters(uri) {
@@ -323,7 +324,7 @@ func sortParameters(uri string) string {
 	return u.Path + "?" + u.Query().Encode()
 }
 
-// get reads one answer whole; anything but 200 is an error.
+// get reads a whole answer. Any status except 200 is an error.
 func (w way) get(ctx context.Context, uri string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+uri, nil)
 	if err != nil {

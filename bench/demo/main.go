@@ -34,8 +34,8 @@ func main() {
 // demo is the program at work.
 type demo struct {
 	program, folder string
-	addresses       map[string]string // by the first word of the line that names them
-	ready           chan struct{}     // closed when the program has named them all
+	addresses       map[string]string // the addresses by the first word of the line that names them
+	ready           chan struct{}     // closed when the program has printed all addresses
 }
 
 // run starts the program, measures it and waits for its end. It returns the program's exit code.
@@ -113,7 +113,7 @@ var (
 	accessLine  = regexp.MustCompile(`^time=\S+ (id|method)=`)
 )
 
-// readLine passes a line of the program on, and notes the address in it.
+// readLine prints a line of the program, and notes the address in it.
 func (d *demo) readLine(line []byte) error {
 	_, err := os.Stdout.Write(line)
 	if m := addressLine.FindSubmatch(line); m != nil {

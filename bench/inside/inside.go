@@ -1,5 +1,4 @@
-// Package inside joins the packages of the product in this process, as cmd does,
-// and measures them under the profiler.
+// Package inside connects the packages of the product in this process, as cmd does, and measures them under the profiler.
 package inside
 
 import (
@@ -21,7 +20,7 @@ import (
 	"understudy/bench/rig"
 )
 
-// interior is a drop-in in this process, before a simulated API in another.
+// interior is a drop-in port in this process, in front of a simulated API in another process.
 type interior struct {
 	*server
 	api *rig.Child
@@ -64,7 +63,7 @@ func NewPages(ctx context.Context, r *rig.Run, pages int) (err error) {
 	return nil
 }
 
-// Warm does the same for a page that is held, under load.
+// Warm does the same for a stored page, under load.
 func Warm(ctx context.Context, r *rig.Run, d rig.Driver, a rig.Target) (err error) {
 	i, err := openInterior(ctx, r, 5000)
 	if err != nil {
@@ -84,9 +83,8 @@ func Warm(ctx context.Context, r *rig.Run, d rig.Driver, a rig.Target) (err erro
 	return nil
 }
 
-// profiled runs f under the CPU profiler. It returns this process's CPU time by
-// the kernel's count, and the profile's by package. With -profile the profile is
-// kept.
+// profiled runs f under the CPU profiler. It returns the CPU time of this process as counted by the kernel, and the
+// profile's CPU time by package. With -profile it stores the profile.
 func profiled(r *rig.Run, name string, f func() error) (spent time.Duration, rooms map[string]time.Duration, err error) {
 	dir := r.Dir
 	if r.Profile != "" {
@@ -123,7 +121,7 @@ func underProfiler(w io.Writer, f func() error) (time.Duration, error) {
 	return used(after) - used(before), err
 }
 
-// follow lets a child of the bench walk a list.
+// follow starts a child process that walks a list.
 func follow(ctx context.Context, r *rig.Run, address string, pages int) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -137,9 +135,9 @@ func follow(ctx context.Context, r *rig.Run, address string, pages int) error {
 	return c.Err
 }
 
-// split adds up CPU time by who spent it: the innermost function of one of our
-// packages on the stack, what lies below an answer's Write left out; where there is none, the garbage collector, net/http,
-// or what is left of the runtime.
+// split adds up CPU time by package. A sample belongs to the innermost function on the stack that is in one of our
+// packages, without what is below the Write of an answer. Other samples belong to the garbage collector, net/http or the
+// rest of the runtime.
 func split(path string) (map[string]time.Duration, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -195,8 +193,7 @@ func room(s *profile.Sample) string {
 	return "runtime, scheduling"
 }
 
-// splitRows are the shares of the CPU time, largest first, each divided by so
-// many nanoseconds of the unit.
+// splitRows returns the shares of the CPU time, largest first, each divided by the nanoseconds of the unit.
 func splitRows(what, unit string, rooms map[string]time.Duration, by float64) [][]string {
 	var total time.Duration
 	var names []string

@@ -93,7 +93,7 @@ func (h *server) open(ctx context.Context, r *rig.Run, src *spec.Source, api str
 	h.server = &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second}
 	running, end := context.WithCancel(ctx)
 	h.end = end
-	// They end with the context or the server; what they say then is no news.
+	// They end with the context or the server, so their errors do not matter.
 	h.running.Go(func() { _ = h.server.Serve(l) })
 	for _, task := range []func(context.Context) error{m.Run, client.Run, lines.Run} {
 		h.running.Go(func() { _ = task(running) })

@@ -1,4 +1,4 @@
-// Hash: what a part's result speaks of, so that an old result is known as such.
+// This file computes a hash of the code that a part runs, so that an old result is recognized.
 
 package main
 
@@ -28,7 +28,7 @@ type source struct {
 	test   bool   // its tests too
 }
 
-// listed is what `go list -deps -test -json` says of a package.
+// listed is the output of `go list -deps -test -json` for a package.
 type listed struct {
 	ImportPath, Dir                                 string
 	Standard                                        bool
@@ -45,9 +45,8 @@ type hasher struct {
 	files   map[string][]byte            // sum of a file, by path
 }
 
-// hash sets the hash of each part: the sum of its command and environment, of
-// its packages' files and test data, and of everything they import. Packages
-// of other modules count by version, the standard library by Go's version.
+// hash sets the hash of each part. It covers the part's command and environment, the files and test data of its packages,
+// and everything they import. A package of another module counts by its version, the standard library by Go's version.
 func (h *hasher) hash(ctx context.Context, parts []part) error {
 	for i := range parts {
 		p := &parts[i]
@@ -118,7 +117,7 @@ func (h *hasher) list(ctx context.Context, module string) (map[string]listed, er
 	return packages, nil
 }
 
-// one adds a package's own files, or the version of a package that is not ours.
+// one adds the files of a package of this module, or the version of any other package.
 func (h *hasher) one(sum hash.Hash, p listed) error {
 	switch {
 	case p.Standard || p.Dir == "":
@@ -149,7 +148,7 @@ func (h *hasher) one(sum hash.Hash, p listed) error {
 	return nil
 }
 
-// folder adds every file below a folder; none where it is absent.
+// folder adds every file below a folder. It adds nothing if the folder is missing.
 func (h *hasher) folder(sum hash.Hash, dir string) error {
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -1,4 +1,4 @@
-// Keep: what is known of each part, in bench/prove.txt.
+// This file stores the result of each part in bench/prove.txt.
 
 package main
 
@@ -20,22 +20,22 @@ import (
 	"understudy/bench/place"
 )
 
-// result is how a part ended the last time it was run.
+// result is the result of a part's last run.
 type result struct {
 	OK       bool
 	Date     time.Time
 	Took     time.Duration
-	Hash     string // of the code it speaks of
-	Runs     int    // how often it passed with this hash, this run included
+	Hash     string // the hash of the code that the part ran
+	Runs     int    // how often the part passed with this hash, including this run
 	InAll    time.Duration
 	Revision string
 	Detail   string
 }
 
-// current tells whether the result speaks of the part as it is now.
+// current reports whether the result belongs to the present code of the part.
 func (r result) current(p part) bool { return r.OK && r.Hash != "" && r.Hash == p.hash }
 
-// after counts the runs before that passed with the same hash.
+// after returns the result with the number of earlier runs that passed with the same hash added.
 func (r result) after(before result) result {
 	r.Runs, r.InAll = 1, r.Took
 	if r.OK && before.OK && before.Hash == r.Hash {
@@ -55,15 +55,14 @@ func (r result) verdict() string {
 	return "failed"
 }
 
-// keep is what bench/prove.txt knows of each part. The report is the state: it
-// is committed, so that the next run goes on where this one stopped on any
-// machine.
+// keep has the results in bench/prove.txt. The report is also the stored state. It is committed, so that the next run
+// continues on any machine where this run stopped.
 type keep struct {
 	root  string
 	Parts map[string]result
 }
 
-// columns of the report are two spaces apart at least; no part's name holds two.
+// columns of the report are separated by at least two spaces. No part's name contains two spaces.
 var columns = regexp.MustCompile(` {2,}`)
 
 func openKeep(root string) (*keep, error) {
@@ -74,8 +73,8 @@ func openKeep(root string) (*keep, error) {
 	return k, k.read()
 }
 
-// read takes over what the report says and this does not know or knows older:
-// another run may have written it meanwhile.
+// read adds results from the report that are missing or older here, because another run may have written the report in the
+// meantime.
 func (k *keep) read() error {
 	data, err := os.ReadFile(k.path())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -92,8 +91,7 @@ func (k *keep) read() error {
 	return nil
 }
 
-// readLine reads one part's line; ok is false for any other and for one that
-// was not run.
+// readLine parses the line of one part. ok is false for any other line, and for a part that was not run.
 func readLine(line string) (name string, r result, ok bool) {
 	f := columns.Split(line, 9)
 	if len(f) < 8 || !slices.Contains([]string{"ok", "old", "failed"}, f[1]) {
@@ -124,7 +122,7 @@ func readLine(line string) (name string, r result, ok bool) {
 
 func (k *keep) path() string { return filepath.Join(k.root, "bench", "prove.txt") }
 
-// put remembers a result and writes the report of all parts.
+// put stores a result and writes the report.
 func (k *keep) put(name string, r result, all []part) error {
 	if err := k.read(); err != nil {
 		return err
@@ -133,7 +131,7 @@ func (k *keep) put(name string, r result, all []part) error {
 	return os.WriteFile(k.path(), k.report(all), 0o644)
 }
 
-// report is bench/prove.txt: every part there is, with what is known of it.
+// report returns the text of bench/prove.txt: a line for every part, with its result.
 func (k *keep) report(parts []part) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "make prove: each part as it ended the last time it was run\n"+

@@ -74,7 +74,7 @@ func prove(ctx context.Context, args []string) error {
 
 const (
 	usualBudget = 2 * time.Hour
-	allParts    = 7 * time.Hour // what all parts take together on two cores
+	allParts    = 7 * time.Hour // the time of all parts together on two cores
 )
 
 // session is one run of prove.
@@ -83,10 +83,10 @@ type session struct {
 	keep  *keep
 	all   []part // for the report
 	until time.Time
-	again bool // what is current is run as well, after the others
+	again bool // parts with a current result are run again after the others
 }
 
-// run runs what is due, each part once, and tells how many that were.
+// run runs each due part once, and returns how many parts it ran.
 func (s session) run(ctx context.Context, parts []part) (ran int, err error) {
 	revision := place.Revision(".")
 	slices.SortStableFunc(parts, s.order)
@@ -125,8 +125,8 @@ func (s session) run(ctx context.Context, parts []part) (ran int, err error) {
 	return ran, nil
 }
 
-// order puts first what failed or never ran, then what is old by its age, then
-// what is current by how long it was run in all.
+// order sorts the parts. Parts that failed or never ran come first. Then come parts with an old result, the oldest first,
+// and then parts with a current result, those with the least total time first.
 func (s session) order(a, b part) int {
 	x, y := s.keep.Parts[a.name], s.keep.Parts[b.name]
 	rank := func(r result, p part) int {
@@ -147,8 +147,8 @@ func (s session) order(a, b part) int {
 	return x.Date.Compare(y.Date)
 }
 
-// runPart runs one part with its output in a log, as often as it says or as
-// there is time for. The first round that fails is the last.
+// runPart runs a part for its number of rounds, or until the time is over. It writes the output to a log. It stops after
+// the first round that fails.
 func runPart(ctx context.Context, dir string, p part) result {
 	ctx, cancel := context.WithTimeout(ctx, p.limit)
 	defer cancel()

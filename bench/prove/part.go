@@ -1,4 +1,4 @@
-// Parts: what there is to prove, found in the code.
+// This file finds the parts to prove in the code.
 
 package main
 
@@ -20,27 +20,27 @@ import (
 	"time"
 )
 
-// part is one thing to prove: a command that must exit 0.
+// part is a command that must exit with 0.
 type part struct {
 	name    string
 	dir     string // in the product's folder
 	command []string
 	env     []string
-	usual   time.Duration // how long it takes, before that is known
+	usual   time.Duration // the expected time, before the real time is known
 	limit   time.Duration // when it is given up
 	rounds  int           // how often it is run, 0 as once
 	within  time.Duration // no round is begun after this
 	sources []source      // the code its result speaks of
 	hash    string        // of sources, command and environment
 	bad     *regexp.Regexp
-	ended   *regexp.Regexp // a failure that is none: the whole of what it says
+	ended   *regexp.Regexp // the whole output of a failure that does not count
 	tell    *regexp.Regexp // the line worth keeping
 }
 
 // expect is how long it will take.
 func (p part) expect(known result) time.Duration { return cmp.Or(known.Took, p.usual) }
 
-// detail is the last line of the output worth keeping.
+// detail returns the last line of the output that tell matches.
 func (p part) detail(out []byte) string {
 	lines := p.tell.FindAll(out, -1)
 	if len(lines) == 0 {
@@ -49,9 +49,9 @@ func (p part) detail(out []byte) string {
 	return strings.Join(strings.Fields(string(lines[len(lines)-1])), " ")
 }
 
-// Full counts: all parts together take seven hours on two cores, half of them the
-// fuzzers'. A run goes on where the one before stopped. With more time than that parts
-// are run again, and what they took adds up. The environment may say otherwise.
+// The full counts. All parts together take seven hours on two cores, half of which is fuzzing. A run continues where the
+// run before stopped. With more time, parts are run again and their times add up. Environment variables can replace some
+// of the counts.
 const (
 	fuzzTime      = "2m"
 	races         = "20" // or as many as begin within racing
@@ -63,24 +63,24 @@ const (
 	dropReads     = "10000" // of records that were not requested before, while connections are dropped
 	listRequests  = "20000"
 	lostWrites    = "100000"
-	hiddenOf      = "3000"   // calls among which pairs are timed, beside twice as many messages
+	hiddenOf      = "3000"   // calls, pairs of which are timed; there are twice as many messages
 	hiddenMillion = "333334" // and for 10^6 records
 	reading       = "10m"
 	answers       = "10000000"
 )
 
-// fuzzEnded is what the fuzzer says when its time ends while its workers are busy
-// (golang/go#75804). What it finds, it says in other words.
+// fuzzEnded matches the output of a fuzzer whose time ends while its workers are busy (golang/go#75804). The output for a
+// real finding differs.
 var fuzzEnded = regexp.MustCompile(`(?m)^--- FAIL: \w+ \([0-9.]+s\)\n    context deadline exceeded\nFAIL$`)
 
-// pkg is what `go list -json` says of a package.
+// pkg is the output of `go list -json` for a package.
 type pkg struct {
 	ImportPath, Dir                    string
 	Imports, TestImports, XTestImports []string
 	TestGoFiles, XTestGoFiles          []string
 }
 
-// find lists the packages of the module and what their tests hold.
+// find lists the packages of the module and their tests.
 func find(ctx context.Context, root string) ([]part, error) {
 	gotool := or("GO", "go")
 	cmd := exec.CommandContext(ctx, gotool, "list", "-e", "-json=ImportPath,Dir,Imports,TestImports,XTestImports,TestGoFiles,XTestGoFiles", "./...")
@@ -115,8 +115,8 @@ func find(ctx context.Context, root string) ([]part, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The package comes first: behind a flag go does not know, it would be
-		// taken for an argument of the test.
+		// The package comes first. After a flag that go does not know, go would pass the package to the test as an
+		// argument.
 		test := func(args ...string) []string { return append([]string{gotool, "test", p.ImportPath}, args...) }
 		ok := regexp.MustCompile(`(?m)^(ok|FAIL|--- FAIL|panic).*$`)
 		own := []source{{module: ".", path: p.ImportPath, test: true}}
@@ -125,7 +125,7 @@ func find(ctx context.Context, root string) ([]part, error) {
 			case strings.HasPrefix(name, "Fuzz"):
 				fuzz = append(fuzz, part{
 					name: "fuzz " + p.short() + " " + name, usual: 130 * time.Second, limit: 10 * time.Minute, sources: own,
-					// By default a minute of the two may pass with making one long input shorter.
+					// By default the fuzzer may spend one of the two minutes on shortening a single long input.
 					command: test("-run=^$", "-fuzz=^"+name+"$", "-fuzztime="+or("PROVE_FUZZ", fuzzTime), "-fuzzminimizetime=1s"),
 					tell:    regexp.MustCompile(`(?m)^(fuzz: elapsed.*|FAIL.*|\s+--- FAIL.*)$`), ended: fuzzEnded,
 				})
@@ -161,8 +161,8 @@ func find(ctx context.Context, root string) ([]part, error) {
 	return slices.Concat(kill, wholeServer(gotool), property, fuzz, race, []part{reader(gotool), soak(gotool)}), nil
 }
 
-// wholeServer are the parts that run the built binary: tests of the e2e module
-// with a count of their own, or with all of what is a sample in make test.
+// wholeServer returns the parts that run the built binary. They are tests of the e2e module that have a full count, or
+// that make test runs only as a sample.
 func wholeServer(gotool string) []part {
 	all := []part{
 		endToEnd(gotool, "kill", "crashes/TestKillServer", "PROVE_KILLS="+or("PROVE_KILLS", serverKills), `kills in `, 8*time.Minute),
@@ -194,11 +194,11 @@ func wholeServer(gotool string) []part {
 	return all
 }
 
-// askPorts are the folders of e2e whose tests ask the drop-ins of servers, SDKs and their walks included.
+// askPorts are the folders of e2e whose tests send requests to drop-in ports, including the tests with SDKs.
 var askPorts = []string{"answers", "connect", "crashes", "faults", "hidden", "lists", "markers", "operation", "sdk", "support", "vendors",
 	"vendorsdk", "viewer"}
 
-// withoutLane runs the tests of askPorts when servers have no express lane, one folder after the other.
+// withoutLane runs the tests of askPorts against servers without the express lane, one folder after the other.
 func withoutLane(gotool string) part {
 	p := endToEnd(gotool, "full", "answers/.*", laneOff, `express lane: |^ok`, 4*time.Minute)
 	p.name = "full e2e without the express lane"
@@ -212,7 +212,7 @@ func withoutLane(gotool string) part {
 	return p
 }
 
-// soak is answers under faults that change every second, while records change, too.
+// soak is the test of answers while faults change every second and records change, too.
 func soak(gotool string) part {
 	p := endToEnd(gotool, "soak", "faults/TestSoak", "PROVE_ANSWERS="+or("PROVE_ANSWERS", answers), `answers in `, 14*time.Minute)
 	p.name = "soak answers"
@@ -222,8 +222,8 @@ func soak(gotool string) part {
 // randomAPIs is the package that draws random APIs.
 const randomAPIs = "internal/randomapitest"
 
-// drawnAPIs syncs 500 random APIs of a fixed seed and 500 of a new one, each by a spec drawn of
-// it, and keeps how many became complete.
+// drawnAPIs syncs 500 random APIs with a fixed seed and 500 with a new seed, each with a spec drawn from the API. It
+// records how many became complete.
 func drawnAPIs(gotool string, p pkg, own []source) part {
 	return part{
 		name: "random APIs", usual: time.Minute, limit: 30 * time.Minute, sources: own, env: []string{fullCounts + "=1"},
@@ -232,7 +232,8 @@ func drawnAPIs(gotool string, p pkg, own []source) part {
 	}
 }
 
-// endToEnd is one test of the e2e module, named by its folder there and its function. The line that holds told is kept.
+// endToEnd is a test of the e2e module, named by its folder and its function. The line of the output that contains told is
+// stored.
 func endToEnd(gotool, what, where, env, told string, usual time.Duration) part {
 	folder, test, _ := strings.Cut(where, "/")
 	return part{
@@ -243,7 +244,7 @@ func endToEnd(gotool, what, where, env, told string, usual time.Duration) part {
 	}
 }
 
-// reader is the bench's reader of the newest page, once a second.
+// reader is the part of the bench that requests the newest page once a second.
 func reader(gotool string) part {
 	return part{
 		name: "bench reader", dir: "bench", usual: 11 * time.Minute, limit: 30 * time.Minute,
@@ -253,21 +254,21 @@ func reader(gotool string) part {
 	}
 }
 
-// kills says how often each test of a package kills a process with kill -9. The tests read PROVE_KILLS, and their
-// children are the test's own binary without -race. Workers of jobs are many, short and cheap to replace.
+// kills is how often each test of a package kills a process with kill -9. The tests read it from PROVE_KILLS. Their child
+// processes are the test's own binary, without -race. Child processes that run jobs are cheap to replace, so they are
+// killed more often.
 var kills = map[string]string{"TestFilesKillNine": "200", "TestKillFollower": "200", "TestKillNine": "200", "TestKillWorker": "500"}
 
-// fullCounts is in the tests that do more when this variable is set.
+// fullCounts is the environment variable that makes some tests run their full count.
 const fullCounts = "UNDERSTUDY_PROVE"
 
 // laneOff has servers of tests run without the express lane.
 const laneOff = "UNDERSTUDY_LANE=off"
 
-// sampled matches the calls of tests that run a part of their cases without it.
+// sampled matches calls of test helpers that run only some of the cases unless a full count is set.
 var sampled = regexp.MustCompile(`sample\.(Count|OneIn|Whole|Seed|Lane)\(`)
 
-// withRapid are the packages whose tests hold random properties, be it by way
-// of a suite in another package.
+// withRapid returns the packages whose tests check random properties, directly or through a suite in another package.
 func withRapid(packages []pkg) map[string]bool {
 	const rapid = "pgregory.net/rapid"
 	suites := map[string]bool{rapid: true}
@@ -287,8 +288,7 @@ func withRapid(packages []pkg) map[string]bool {
 
 var testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 
-// tests names the test and fuzz functions of a package, in order, and tells
-// whether any of them has a full count.
+// tests returns the names of the test and fuzz functions of a package, in order, and whether any of them has a full count.
 func (p pkg) tests() (out []string, full bool, err error) {
 	for _, name := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
 		data, err := os.ReadFile(filepath.Join(p.Dir, name))
@@ -313,5 +313,5 @@ func (p pkg) short() string {
 	return rest
 }
 
-// or is an environment variable or, without it, what is usual.
+// or returns an environment variable, or a default if the variable is not set.
 func or(name, usual string) string { return cmp.Or(os.Getenv(name), usual) }

@@ -47,8 +47,8 @@ func main() {
 	}
 }
 
-// long is how long one test may take; a longer one runs a sample in `make test`
-// and its whole in `make prove`.
+// long is the maximum time for one test in `make test`. A longer test runs a sample there, and runs completely in `make
+// prove`.
 const long = 20 * time.Second
 
 // event is a line of `go test -json` (go doc test2json).
@@ -58,13 +58,13 @@ type event struct {
 	Elapsed                       float64
 }
 
-// watch prints the output of packages as they end, and of tests that failed.
+// watch prints the output of each package when the package ends, and the output of failed tests.
 func watch(in io.Reader, out io.Writer, keep string) error {
 	file, err := os.OpenFile(keep, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
-	said := map[string][]string{} // by package and test: what they wrote until now
+	said := map[string][]string{} // the output so far, by package and test
 	scan := bufio.NewScanner(in)
 	scan.Buffer(nil, 16<<20)
 	for scan.Scan() {
@@ -98,7 +98,7 @@ func watch(in io.Reader, out io.Writer, keep string) error {
 	return errors.Join(scan.Err(), file.Close())
 }
 
-// last is the line that go test prints of a package that passed.
+// last returns the line that go test prints for a package that passed.
 func last(lines []string) string {
 	for _, line := range slices.Backward(lines) {
 		if strings.HasPrefix(line, "ok ") || strings.HasPrefix(line, "?") {
@@ -108,7 +108,7 @@ func last(lines []string) string {
 	return ""
 }
 
-// note keeps the seconds of a package, and of a test that is slow.
+// note stores the seconds of a package, or of a slow test.
 func note(w io.Writer, e event) error {
 	ended := e.Action == "pass" || e.Action == "fail"
 	took := time.Duration(e.Elapsed * float64(time.Second))
@@ -119,11 +119,11 @@ func note(w io.Writer, e event) error {
 	return err
 }
 
-// failed begins a line of what a test that failed said.
+// failed is the beginning of a line with the output of a failed test.
 const failed = "failed\t"
 
-// noteFailure keeps the first five things a failed test said, a line each: the
-// output of a test may be long, and the end of a log is what is read.
+// noteFailure stores the first five lines that a failed test printed. The whole output may be long, and people read only
+// the end of a log.
 func noteFailure(w io.Writer, e event, output []string) error {
 	kept := 0
 	for _, line := range output {
@@ -145,8 +145,8 @@ type row struct {
 	seconds float64
 }
 
-// show prints packages and other parts by their seconds, then the tests that
-// are slow. Parts run beside each other, so they add up to more than the whole.
+// show prints packages and other parts by their seconds, then the slow tests. Parts run at the same time, so their times
+// add up to more than the whole time.
 func show(w io.Writer, keep string, took, most time.Duration) error {
 	rows, failures, slow, err := read(keep)
 	if err != nil {
@@ -185,7 +185,7 @@ func show(w io.Writer, keep string, took, most time.Duration) error {
 	return nil
 }
 
-// read reads what watch and tools/steps have kept.
+// read reads what watch and tools/steps have stored.
 func read(keep string) (rows []row, failures []string, slow []float64, err error) {
 	data, err := os.ReadFile(keep)
 	if err != nil {

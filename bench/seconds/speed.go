@@ -9,15 +9,13 @@ import (
 	"time"
 )
 
-// reference is how long sorting takes on the machine of which `make test` may
-// take 14 minutes: two cores, quiet.
+// reference is how long sorting takes on a quiet machine with two cores. On that machine `make test` may take 14 minutes.
 const reference = 100 * time.Millisecond
 
-// slower begins the line of one measured speed.
+// slower is the beginning of a line with a measured speed.
 const slower = "slower\t"
 
-// sorting is work of a fixed size for two cores: one million numbers each, put
-// into an order of chance and sorted.
+// sorting is a fixed amount of work for two cores. Each core shuffles and sorts one million numbers.
 func sorting() time.Duration {
 	began := time.Now()
 	var both sync.WaitGroup
@@ -31,8 +29,7 @@ func sorting() time.Duration {
 	return time.Since(began)
 }
 
-// measure keeps how many times slower than the reference this machine is now:
-// the median of nine rounds.
+// measure stores how many times slower than the reference this machine is now, as the median of nine rounds.
 func measure(keep string) error {
 	rounds := make([]time.Duration, 9)
 	for i := range rounds {
@@ -50,8 +47,8 @@ func measure(keep string) error {
 	return file.Close()
 }
 
-// allowed is the most that `make test` may take on this machine: a slow machine
-// is given more, up to twice as much, a fast one no less.
+// allowed returns the maximum time for `make test` on this machine. A slow machine gets up to twice as much time; a fast
+// machine does not get less.
 func allowed(most time.Duration, speeds []float64) time.Duration {
 	if len(speeds) == 0 {
 		return most

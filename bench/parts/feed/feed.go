@@ -106,8 +106,7 @@ type audience struct {
 	running sync.WaitGroup
 }
 
-// gather opens so many streams from now on and waits until each has told its
-// place.
+// gather opens a number of streams from the present position, and waits until each has announced its position.
 func gather(ctx context.Context, address string, n int) (*audience, error) {
 	c := &audience{began: time.Now()}
 	var ready sync.WaitGroup
@@ -145,8 +144,7 @@ func (c *audience) close() error {
 	return errors.Join(errs...)
 }
 
-// reached waits until all have heard of a change and gives the times since
-// the moment it was asked for.
+// reached waits until all subscribers have received a change, and returns the times since the request that caused it.
 func (c *audience) reached(ctx context.Context, n int64, asked time.Duration) ([]time.Duration, error) {
 	took := make([]time.Duration, 0, len(c.quick))
 	deadline := time.Now().Add(10 * time.Second)
@@ -259,8 +257,8 @@ func measureRounds(ctx context.Context, r *rig.Run, g *rig.Rig, w *rig.Client, c
 	return took, changes, nil
 }
 
-// told waits until all have heard of what came after a change; it is one
-// transaction, but the feed may be told of it after the page is answered.
+// told waits until all subscribers have received the changes of a page. The page is saved in one transaction, but the feed
+// may be notified after the page was answered.
 func (c *audience) told(ctx context.Context, g *rig.Rig, from int64, asked time.Duration) (each []time.Duration, to int64, err error) {
 	for deadline := time.Now().Add(10 * time.Second); to <= from; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -57,7 +57,7 @@ func Import(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	// As a server does whose limits.memory that is: jobs weigh half of it.
+	// A server with this limits.memory does the same: jobs weigh at most half of it.
 	debug.SetMemoryLimit(importLimit)
 	limit := int64(importLimit / 2)
 	switch {
@@ -97,8 +97,8 @@ type intakes struct {
 	waits  []time.Duration      // of small ones, until they had their weight
 }
 
-// page fills one page as a walk does: it weighs what the page takes while it is
-// read and looked through, and gives that back.
+// page fills one page as a walk does. It takes a weight for the memory of the page while it reads and parses the page, and
+// then returns it.
 func (i *intakes) page(ctx context.Context, r *jobs.Run) (err error) {
 	target, err := i.src.Spec.Resolve(i.src.Name, rig.Calls, string(r.Job().Payload[1:len(r.Job().Payload)-1]))
 	if err != nil {
@@ -139,8 +139,8 @@ func (i *intakes) waited(key string) {
 	}
 }
 
-// run promises the jobs and waits for their ends. Small ones beside a big one come
-// one after the other, once that has its weight.
+// run enqueues the jobs and waits until they end. Small jobs beside a big one are enqueued one after the other, once the
+// big job has its weight.
 func (i *intakes) run(ctx context.Context, runner *jobs.Runner, client *upstream.Client, out io.Writer) error {
 	n, small := len(i.sizes), i.sizes[0] == 300
 

@@ -1,5 +1,5 @@
-// Package memory is a part of the bench: how soon a restarted server answers, what it holds, what
-// it weighs.
+// Package memory is a part of the bench. It measures how soon a restarted server answers, how many pages it stores, and
+// how much memory it uses.
 package memory
 
 import (

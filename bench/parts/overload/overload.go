@@ -113,7 +113,7 @@ func warmFor(ctx context.Context, g *rig.Rig, long time.Duration) ([]time.Durati
 	return all, errors.Join(errs...)
 }
 
-// coldTold is what those who asked for cold pages were told.
+// coldTold is the results of the clients that requested cold pages.
 type coldTold struct {
 	mu                sync.Mutex
 	answered, refused []time.Duration
@@ -121,8 +121,7 @@ type coldTold struct {
 	err               error
 }
 
-// flood begins a cold question at an even pace, whether or not those before it
-// have been answered, and waits for all.
+// flood sends cold requests at an even pace, whether or not earlier ones have been answered, and waits for all answers.
 func (c *coldTold) flood(ctx context.Context, w *rig.Client) {
 	pace := time.NewTicker(time.Second / (budgetRate * overTimes))
 	defer pace.Stop()

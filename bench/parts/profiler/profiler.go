@@ -1,5 +1,4 @@
-// Package profiler is a part of the bench: what taking a profile costs those who are answered
-// meanwhile.
+// Package profiler is a part of the bench. It measures how much slower answers are while a profile is taken.
 package profiler
 
 import (

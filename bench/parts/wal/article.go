@@ -137,7 +137,7 @@ func nameOf(n int) string {
 	return "kit/wal, one writer, no JSON"
 }
 
-// each is what a has of b, round by round: what disturbs a round disturbs both.
+// each returns a divided by b for each round, because a disturbance in a round affects both.
 func each(a, b []float64) (times []float64) {
 	for i := range a {
 		times = append(times, a[i]/b[i])

@@ -34,7 +34,7 @@ var (
 	Nobody  = Browser{Token: "nobodytoken"} // a credential without a role
 )
 
-// Hurried is All as a real browser asks: what is late comes after the page.
+// Hurried is All with the headers of a real browser, so that the slow parts of a page follow after the page.
 var Hurried = Browser{Token: "alltoken", Headers: map[string]string{"Prefer": ""}}
 
 // Person returns a browser of anna, whom a proxy in front names with a role.
@@ -92,7 +92,7 @@ func (h *Fixture) Do(method, path, form string, who Browser) (status int, body s
 	return resp.StatusCode, string(text), resp.Header
 }
 
-// GetAndForget asks as role all and drops what the mirror holds, as a fuzzer needs it.
+// GetAndForget requests a page as role all and then empties the mirror, as a fuzzer needs it.
 func (h *Fixture) GetAndForget(path string) (status int, body, location string) {
 	status, body, head := h.Do("GET", path, "", All)
 	h.Mirror.Lock()

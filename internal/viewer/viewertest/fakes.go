@@ -1,4 +1,4 @@
-// Fakes: what lies beside the mirror and does as a test says: history, jobs, contents, credentials.
+// This file has fakes for history, jobs, contents and credentials. They do what a test tells them.
 
 package viewertest
 
@@ -16,7 +16,7 @@ import (
 	"understudy/request"
 )
 
-// History is a history that says what it is told.
+// History is a history that returns what a test has set.
 type History struct {
 	Versions map[string][]understudy.Version // by id, newest first
 	Err      error
@@ -101,7 +101,7 @@ func (w *Jobs) Replay(_ context.Context, number int64) (int64, error) {
 // Recording is upstream's path of the sound of a recording.
 const Recording = Root + "/Recordings/RE00000000000000000000000000000001.wav"
 
-// NoMedia opens no contents; only whether it is there matters to a page.
+// NoMedia opens no contents. Pages only need to know that it exists.
 type NoMedia struct{}
 
 // Open returns an error.

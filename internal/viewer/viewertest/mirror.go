@@ -63,7 +63,7 @@ func (m *Mirror) Count() int {
 	return len(m.Asked)
 }
 
-// Wrap puts a function around what fetches pages.
+// Wrap replaces the function that fetches pages by a function that may call it.
 func (m *Mirror) Wrap(wrap func(FetchFunc) FetchFunc) {
 	m.Lock()
 	defer m.Unlock()

@@ -51,7 +51,7 @@ func (h *Fixture) StreamAs(who Browser, path, encoding string) *Stream {
 	return p
 }
 
-// Until reads on until a text has come, and gives all that has.
+// Until reads until a text has arrived, and returns everything that has arrived.
 func (p *Stream) Until(text string) string {
 	p.Helper()
 	buf := make([]byte, 4096)

@@ -68,7 +68,7 @@ func (u *Upstream) Answer(answer WriteFunc) {
 	u.answer = answer
 }
 
-// Writes returns the method and path of each write that upstream had.
+// Writes returns the method and path of each write that upstream received.
 func (u *Upstream) Writes() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -87,7 +87,8 @@ func (u *Upstream) Ask(t testing.TB, path string) (int, string) {
 	return w.Code, string(body)
 }
 
-// First returns the first record of a list as upstream has it for which pick is true; pick nil: the first.
+// First returns the first record of upstream's list for which pick returns true. If pick is nil, it returns the first
+// record.
 func (u *Upstream) First(t testing.TB, list, key string, pick func(map[string]any) bool) map[string]any {
 	t.Helper()
 	_, body := u.Ask(t, list+"?PageSize=1000")

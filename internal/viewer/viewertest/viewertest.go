@@ -34,7 +34,7 @@ const Root = "/2010-04-01/Accounts/" + Account
 // Noon is the moment tests happen at: five minutes after the newest record.
 var Noon = time.Date(2026, 6, 1, 12, 5, 0, 0, time.UTC)
 
-// Fixture is a viewer under test and what lies below it.
+// Fixture is a viewer under test with everything that it uses.
 type Fixture struct {
 	testing.TB
 	Viewer   *viewer.Viewer
