@@ -52,6 +52,9 @@ var (
 	ErrNotStored = errors.New("not stored")
 	// ErrNotAudited means that the audit log cannot be written, and that the answer needs an entry there first.
 	ErrNotAudited = errors.New("the audit log cannot be written")
+	// ErrDatabaseAway means that the database does not answer, so that other processes on it could not learn of a write. The
+	// write was not sent.
+	ErrDatabaseAway = errors.New("the database does not answer; nothing was sent, try again in a moment")
 	// ErrLeaseLost means that the worker no longer has the lease of a job. Results of that run are discarded
 	// from then on.
 	ErrLeaseLost = errors.New("the lease is lost")
@@ -88,6 +91,7 @@ var statuses = []struct {
 	{ErrTooLong, http.StatusRequestURITooLong},
 	{ErrInvalid, http.StatusBadRequest},
 	{ErrNotAudited, http.StatusServiceUnavailable},
+	{ErrDatabaseAway, http.StatusServiceUnavailable},
 	{ErrClosed, http.StatusServiceUnavailable},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable},
 	{context.Canceled, http.StatusServiceUnavailable},

@@ -312,6 +312,9 @@ func (m *Mirror) NoteDeletionElsewhere() {
 	}
 }
 
+// NoteDatabaseBack notes that the database answers again, so that pages are saved again at once and polls go on.
+func (m *Mirror) NoteDatabaseBack() { m.writer.saving.noteSuccess(m.env) }
+
 // dropGroup removes the pages of a kind from memory.
 func (es *entries) dropGroup(k *kind) {
 	k.writes.AddChange()

@@ -62,6 +62,9 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 		}
 		return writeResponse(p), nil
 	}
+	if !m.env.isMemoryCurrent() { // other processes could go on answering with what was before
+		return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, understudy.ErrDatabaseAway)
+	}
 	s.counts.writes.Add(1)
 	w.Target = resolveAddress(ctx, m.env.store, s, w.Target)
 	own := m.invalidator.beginWrite(k, w.Target.ID)

@@ -40,6 +40,30 @@ func (s *stage) post(t *testing.T, method string, target *spec.Target) (*request
 	return s.Mirror.Write(t.Context(), request.Write{Target: target, Method: method})
 }
 
+// TestWriteIsNotSentWithoutTheDatabase: other processes could not learn of the write, and would go on with what was before.
+func TestWriteIsNotSentWithoutTheDatabase(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 6)
+		current, sent := false, 0
+		s.env.memory = func() bool { return current }
+		s.script(func() {
+			s.write = func(w request.Write) (*understudy.Page, error) {
+				sent++
+				return page(w.Target, http.StatusOK, ""), nil
+			}
+		})
+		_, err := s.post(t, http.MethodPost, s.call(t, sid(6)))
+		checktest.True(t, errors.Is(err, understudy.ErrDatabaseAway), "without the database a write returns %v", err)
+		checktest.Equal(t, understudy.Status(err), http.StatusServiceUnavailable, "status without the database")
+		checktest.Equal(t, sent, 0, "writes sent without the database")
+		current = true
+		_, err = s.post(t, http.MethodPost, s.call(t, sid(6)))
+		checktest.NoError(t, err, "write after the database is back")
+		checktest.Equal(t, sent, 1, "writes sent")
+	})
+}
+
 func TestWriteInvalidatesListsAndRecord(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -28,25 +28,33 @@ var databases pgtest.Pool
 // group is a few processes on one database, in front of one simulated API.
 type group struct {
 	api   string
+	users string // the lines of the file of users; default: nobody signs in
 	nodes []*binary.Server
+	dirs  []string // the folder of each
 }
 
 // startGroup starts n processes on a database of their own.
 func startGroup(t *testing.T, n int) *group {
 	t.Helper()
-	dsn := databases.Database(t)
-	g := &group{api: rig.StartAPI(t, "--latency", "20ms", "--records", "300").URL("slowapi")}
-	for range n {
-		s, _ := rig.StartServer(t, g.settings(dsn))
-		g.nodes = append(g.nodes, s)
-	}
+	g := &group{}
+	g.start(t, n, databases.Database(t))
 	return g
+}
+
+// start starts n processes on a database.
+func (g *group) start(t *testing.T, n int, dsn string) {
+	t.Helper()
+	g.api = rig.StartAPI(t, "--latency", "20ms", "--records", "300").URL("slowapi")
+	for range n {
+		s, dir := rig.StartServer(t, g.settings(dsn))
+		g.nodes, g.dirs = append(g.nodes, s), append(g.dirs, dir)
+	}
 }
 
 func (g *group) settings(dsn string) rig.Settings {
 	writer := fmt.Sprintf("  - {name: writer, source: twilio, user: %s, secret: \"file:twilio.token\", role: all, allow: "+
 		"[POST /2010-04-01/Accounts/*/Messages/*]}\n", rig.Account)
-	return rig.Settings{Upstream: g.api, More: writer, Store: fmt.Sprintf("store: {dsn: %q}\nnodes: {secret: \"file:demo.secret\"}\n", dsn)}
+	return rig.Settings{Upstream: g.api, More: writer, Users: g.users, Store: fmt.Sprintf("store: {dsn: %q}\nnodes: {secret: \"file:demo.secret\"}\n", dsn)}
 }
 
 // ask sends a request to a node as a program of the account.
@@ -71,6 +79,7 @@ func parse[T any](t *testing.T, r rig.Reply) (v T) {
 
 // TestPageOfOneNodeIsWarmAtTheOthers: what one process has fetched, the others answer without a request upstream.
 func TestPageOfOneNodeIsWarmAtTheOthers(t *testing.T) {
+	t.Parallel()
 	g := startGroup(t, 3)
 	const list = "/Calls.json?PageSize=20"
 	first := g.ask(t, 0, http.MethodGet, list, "")
@@ -104,6 +113,7 @@ func TestColdPageIsFetchedOnce(t *testing.T) {
 
 // TestWriteAtOneNodeIsSeenAtTheOthers: once a write has returned, no process answers what was before.
 func TestWriteAtOneNodeIsSeenAtTheOthers(t *testing.T) {
+	t.Parallel()
 	g := startGroup(t, 3)
 	random := rig.Random(t)
 	all := parse[struct{ Messages []message }](t, g.ask(t, 0, http.MethodGet, "/Messages.json?PageSize=20", "")).Messages
@@ -130,6 +140,7 @@ func otherThan(random *rand.Rand, node, n int) int { return (node + 1 + random.I
 // TestPausedNodeDoesNotBlockWrites: a process that is stopped holds others up until its lease has ended, and knows when it
 // goes on that its memory is old.
 func TestPausedNodeDoesNotBlockWrites(t *testing.T) {
+	t.Parallel()
 	g := startGroup(t, 2)
 	m := parse[struct{ Messages []message }](t, g.ask(t, 0, http.MethodGet, "/Messages.json?PageSize=5", "")).Messages[0]
 	path := "/Messages/" + m.Sid + ".json"
@@ -147,6 +158,7 @@ func TestPausedNodeDoesNotBlockWrites(t *testing.T) {
 
 // TestOtherSettingsAreRefused: a process whose settings differ from those of the processes on its database does not start.
 func TestOtherSettingsAreRefused(t *testing.T) {
+	t.Parallel()
 	dsn := databases.Database(t)
 	g := &group{api: rig.StartAPI(t, "--records", "10").URL("slowapi")}
 	_, dir := rig.StartServer(t, g.settings(dsn))

@@ -52,6 +52,7 @@ func (a *App) openFleet(ctx context.Context) error {
 	}
 	if !a.opts.Headless {
 		o.Renewed = func(ctx context.Context, are bool) { a.saved.others.follow(ctx, are) }
+		o.Recovered = func() { a.mirror.NoteDatabaseBack() }
 	}
 	a.saved.fleet = fleet.New(o)
 	a.db.Nodes.SetBarrier(a.saved.fleet.Await)

@@ -58,9 +58,11 @@ type Options struct {
 	Refresh func(ctx context.Context) error
 	// Renewed is called after each renewal, and says whether there are other nodes. It may be nil.
 	Renewed func(ctx context.Context, others bool)
-	Client  *http.Client // sends the pokes; nil means http.DefaultClient
-	Now     func() time.Time
-	Logger  *slog.Logger
+	// Recovered is called after a renewal that has succeeded after others had failed. It may be nil.
+	Recovered func()
+	Client    *http.Client // sends the pokes; nil means http.DefaultClient
+	Now       func() time.Time
+	Logger    *slog.Logger
 }
 
 // Fleet is this node's membership. It is safe for concurrent use.
@@ -164,6 +166,9 @@ func (f *Fleet) Run(ctx context.Context) error {
 				f.o.Logger.Warn("fleet: the lease of this process cannot be renewed; it answers from memory only as during an outage", "error", err)
 			} else {
 				f.o.Logger.Info("fleet: the lease of this process is renewed again")
+				if f.o.Recovered != nil {
+					f.o.Recovered()
+				}
 			}
 		}
 		timer.Reset(renewInterval)

@@ -190,6 +190,8 @@ func message(err error) string {
 	}
 	unsent := unsentError{}
 	switch isUpstream := errors.As(err, &upstream); {
+	case errors.Is(err, understudy.ErrDatabaseAway):
+		return understudy.ErrDatabaseAway.Error()
 	case errors.Is(err, understudy.ErrNotAudited):
 		return "the audit log can't be written, and nothing is answered without it; the server's log has the reason"
 	case errors.As(err, &unsent) && isUpstream && upstream.Status != 0:
