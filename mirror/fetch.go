@@ -3,6 +3,7 @@
 package mirror
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -78,14 +79,14 @@ func (fs *flights) claimFetch(f *flight) (completed bool, end func(), err error)
 		return false, end, nil
 	}
 	ctx, key := f.signals.ctx, f.origin.target.Key
-	old, _ := fs.env.store.ReadPage(ctx, key) // an error means that there is no page
+	old := fs.readStored(ctx, key)
 	for {
 		fetch, end, err := fs.env.others.BeginFetch(ctx, key)
 		if err != nil {
 			return false, end, err
 		}
 		before := f.origin.kind.writes.Changes()
-		p, _ := fs.env.store.ReadPage(ctx, key)
+		p := fs.readStored(ctx, key)
 		if p != nil && (old == nil || p.Version != old.Version || p.At.After(old.At)) && !p.Superseded && !f.isInvalidated() {
 			end()
 			f.result.stored = true
@@ -97,6 +98,17 @@ func (fs *flights) claimFetch(f *flight) (completed bool, end func(), err error)
 			return false, end, nil
 		}
 	}
+}
+
+// readStored returns the stored page of a key. It returns nil if there is none, or if the store does not answer soon.
+func (fs *flights) readStored(ctx context.Context, key understudy.Key) *understudy.Page {
+	ctx, cancel := context.WithTimeout(ctx, maxStoreWait)
+	defer cancel()
+	p, err := fs.env.store.ReadPage(ctx, key)
+	if err != nil {
+		return nil
+	}
+	return p
 }
 
 // fetch fetches the page of a flight.

@@ -53,6 +53,7 @@ type storedPage struct {
 	state    state
 	composed bool
 	stored   bool
+	cutOff   bool          // the page is from memory, which may be wrong, and the store does not answer
 	loadTime time.Duration // how long it took to read the page from the store
 }
 
@@ -111,15 +112,33 @@ func (hs *pageFinder) findWithEntry(
 		}
 	}
 	begin := hs.env.now()
-	stored, found, err := hs.load(ctx, t, k)
+	current := hs.env.isMemoryCurrent()
+	stored, found, err := hs.loadInTime(ctx, t, k, ok && !current)
 	if err != nil {
 		return storedPage{}, false, err
 	}
+	h.cutOff = ok && !found && !current
 	if found && (!ok || stored.page.At.After(h.page.At) || stored.state < h.state) {
 		h, ok = stored, true
 	}
 	h.loadTime = hs.env.now().Sub(begin)
 	return h, ok, nil
+}
+
+// maxStoreWait is how long a reader waits for the store if memory has a page for it that may be wrong.
+const maxStoreWait = time.Second
+
+// loadInTime is load, which gives up after maxStoreWait if limited is set.
+func (hs *pageFinder) loadInTime(ctx context.Context, t *spec.Target, k *kind, limited bool) (h storedPage, ok bool, err error) {
+	if !limited {
+		return hs.load(ctx, t, k)
+	}
+	short, cancel := context.WithTimeout(ctx, maxStoreWait)
+	defer cancel()
+	if h, ok, err = hs.load(short, t, k); err != nil && ctx.Err() == nil {
+		err = nil
+	}
+	return h, ok, err
 }
 
 // unpackEntry returns the page of an entry in memory, whether it is encoded or only packed. e may be nil.

@@ -168,6 +168,9 @@ func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, er
 	if v == fresh {
 		return rd.answerFresh(&h, &r.request, r.source, age, r.now), nil
 	}
+	if h.cutOff && v != tooOld {
+		return rd.answerStale(r, &h, age, "the database does not answer"), nil
+	}
 	if l := r.source.lists.Find(r.request.Target); l != nil && (l.IsRecordsFirst() || r.request.OnlyIfCached && v != stale) {
 		if a := rd.composer.tryRecordsFirst(ctx, r); a != nil {
 			rd.check(l, r)

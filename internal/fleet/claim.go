@@ -19,6 +19,9 @@ const minClaimPause, maxClaimPause = 5 * time.Millisecond, 50 * time.Millisecond
 // unclaimTimeout is the maximum time for ending a claim. A claim that could not be ended ends with the lease of its node.
 const unclaimTimeout = 2 * time.Second
 
+// claimTimeout is how long a claim may take. Without an answer the node fetches the page itself.
+const claimTimeout = time.Second
+
 // BeginFetch claims the fetch of a key. If it returns true, this node must fetch the page, and must call end when the page
 // is stored. If it returns false, another node has fetched the page in the meantime, or has tried and failed. If the
 // database does not answer, each node fetches the page itself. The error is the error of ctx.
@@ -29,7 +32,7 @@ func (f *Fleet) BeginFetch(ctx context.Context, key understudy.Key) (fetch bool,
 	}
 	sum := sha256.Sum256([]byte(key.Source + "\x00" + key.URI))
 	hash := int64(binary.BigEndian.Uint64(sum[:8]))
-	claimed, err := f.o.Table.Claim(ctx, hash, f.o.Node.ID)
+	claimed, err := f.claim(ctx, hash)
 	switch {
 	case ctx.Err() != nil:
 		return false, nothing, ctx.Err()
@@ -50,6 +53,13 @@ func (f *Fleet) BeginFetch(ctx context.Context, key understudy.Key) (fetch bool,
 			return false, nothing, ctx.Err()
 		}
 	}
+}
+
+// claim claims a key. It gives up if the database does not answer soon.
+func (f *Fleet) claim(ctx context.Context, key int64) (claimed bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	return f.o.Table.Claim(ctx, key, f.o.Node.ID)
 }
 
 // CountLiving returns the number of nodes that had a valid lease at the last renewal, including this node.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -206,14 +207,37 @@ func TestOnlySignedPokesAreAccepted(t *testing.T) {
 	checktest.Equal(t, poke(func(*http.Request) {}), http.StatusNotFound, "a poke without a shared secret")
 }
 
+// refusals is a table of nodes that tells when a claim was refused.
+type refusals struct {
+	fleet.Table
+	refused chan bool
+}
+
+func (r *refusals) Claim(ctx context.Context, key int64, id string) (claimed bool, err error) {
+	claimed, err = r.Table.Claim(ctx, key, id)
+	if err == nil && !claimed {
+		select {
+		case r.refused <- true:
+		default:
+		}
+	}
+	return claimed, err
+}
+
 // TestOneFetchForAll: while one process fetches a key, another waits. It fetches itself only once the first has ended, or its
 // lease has.
 func TestOneFetchForAll(t *testing.T) {
 	path := storetest.File(t)
 	_, a := openNode(t, path, "a", nil)
-	_, b := openNode(t, path, "b", nil)
-	for _, f := range []*fleet.Fleet{a, b, a} { // a learns of b when it renews its lease
+	db, _ := openNode(t, path, "b", nil)
+	table := &refusals{Table: db.Nodes, refused: make(chan bool, 1)}
+	b := fleet.New(fleet.Options{Table: table, Refresh: db.Refresh, Node: nodes.Node{ID: "b", Settings: fleet.NewSettings(nil)}})
+	for _, f := range []*fleet.Fleet{a, b} {
 		checktest.MustNoError(t, f.Join(t.Context(), ""), "join")
+		run(t, f)
+	}
+	for a.CountLiving() < 2 { // a learns of b when it renews its lease
+		runtime.Gosched()
 	}
 	checktest.Equal(t, a.IsLeader(), true, "the process that was started first leads")
 	checktest.Equal(t, b.IsLeader(), false, "the second process leads")
@@ -231,6 +255,7 @@ func TestOneFetchForAll(t *testing.T) {
 		checktest.NoError(t, err, "begin at b")
 		waited <- fetch
 	}()
+	<-table.refused
 	end()
 	checktest.Equal(t, <-waited, false, "whether b fetches what a has fetched")
 	ctx, cancel := context.WithCancel(t.Context())

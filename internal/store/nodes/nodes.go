@@ -85,7 +85,7 @@ func (t *Table) use(ctx context.Context, work func(c db.Conn) error) error {
 	}
 	defer leave()
 	return t.take(ctx, t.claims, func(c db.Conn) (bool, error) {
-		err := work(c)
+		err := c.LimitTime(ctx, Lease, func() error { return work(c) })
 		return err != nil, err
 	})
 }
