@@ -1,4 +1,4 @@
-// Questions to a store on SQLite and to one on PostgreSQL, whose answers are compared.
+// Random questions to a store on SQLite and to one on PostgreSQL, whose answers are compared.
 
 package store_test
 
@@ -11,6 +11,127 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/store/storetest"
 )
+
+// drawQuery returns a query without a text. A few make no sense; both stores must then refuse them in the same words.
+func (e *engines) drawQuery() (q query.RecordQuery) {
+	some := func(n int) bool { return e.rng.IntN(n) == 0 }
+	of := pick(e.rng, thingKinds)
+	if !some(4) {
+		q.Source = of.source
+	}
+	if !some(3) {
+		q.Kinds = []string{of.kind}
+	} else if some(2) && q.Source == "twilio" {
+		q.Kinds = []string{"calls", "messages"}
+	}
+	if some(12) {
+		q.Shape = pick(e.rng, append([]string{of.kind}, e.shapes...))
+	}
+	if some(20) {
+		q.Parent = e.drawThing(of.source, of.kind).id
+	}
+	for some(20) || len(q.IDs) > 0 && !some(4) {
+		q.IDs = append(q.IDs, e.drawThing(of.source, of.kind).id)
+	}
+	if some(8) {
+		q.From, q.To = e.drawSpan()
+	}
+	for some(3) && len(q.Predicates) < 3 {
+		q.Predicates = append(q.Predicates, e.drawPredicate())
+	}
+	if some(12) {
+		q.Rule = append(q.Rule, e.drawPredicate())
+	}
+	if some(12) && q.Source != "" {
+		q.Since = e.rng.Int64N(e.changes[q.Source] + 2)
+	}
+	if some(8) && len(e.orders) > 0 {
+		q.Below = pick(e.rng, e.orders)
+	}
+	q.ConstantEffort, q.OldestFirst = some(4), some(2)
+	if some(2) {
+		q.Limit = 1 + e.rng.IntN(20)
+	}
+	if some(2) {
+		q.ExpectedRows = e.rng.IntN(30)
+	}
+	return q
+}
+
+// drawSearch returns a query with a text, most often with few other conditions.
+func (e *engines) drawSearch() query.RecordQuery {
+	q := e.drawQuery()
+	if e.rng.IntN(3) > 0 {
+		q = query.RecordQuery{Source: q.Source, OldestFirst: q.OldestFirst, Limit: q.Limit, ExpectedRows: q.ExpectedRows}
+	}
+	q.Rule, q.Text = nil, e.drawText(e.rng.IntN(4))
+	return q
+}
+
+// drawSpan returns times around a record's. At most one of them is 0.
+func (e *engines) drawSpan() (from, to int64) {
+	from = e.now.Load() - 86_400
+	if len(e.things) > 0 {
+		from = pick(e.rng, e.things).created + e.rng.Int64N(5) - 2
+	}
+	switch to = from + pick(e.rng, []int64{1, 3, 10_000, 20_000_000}); e.rng.IntN(4) {
+	case 0:
+		return 0, to
+	case 1:
+		return from, 0
+	}
+	return from, to
+}
+
+func (e *engines) drawPredicate() (p query.Predicate) {
+	switch e.rng.IntN(6) {
+	case 0:
+		p.Number = pick(e.rng, people)
+		p.Field = pick(e.rng, []string{"", "from", "to"})
+	case 1, 2:
+		p.From, p.To = e.drawSpan()
+		p.Field = pick(e.rng, []string{"", "", "start_time", "end_time", "date_sent", "at"})
+	default:
+		p.Field = pick(e.rng, []string{"status", "status", "direction", "from", "to", "parent_call_sid", "caller_name", "sid", "nothing"})
+		for range 1 + e.rng.IntN(3) {
+			p.Any = append(p.Any, pick(e.rng, []string{"completed", "busy", "queued", "inbound", "7", "true", pick(e.rng, people),
+				pick(e.rng, e.vocabulary), e.drawThing("twilio", "calls").id}))
+		}
+	}
+	return p
+}
+
+// drawText returns a random text of words, beginnings and phrases, combined at most so many times.
+func (e *engines) drawText(depth int) *query.Text {
+	t := &query.Text{Op: query.TextOp(e.rng.IntN(6))}
+	if depth == 0 {
+		t.Op %= query.TextAnd
+	}
+	switch t.Op {
+	case query.TextWord, query.TextPrefix:
+		word := []rune(strings.ToValidUTF8(pick(e.rng, e.vocabulary), ""))
+		if t.Op == query.TextPrefix && len(word) > 1 {
+			word = word[:1+e.rng.IntN(len(word)-1)]
+		}
+		t.Words = []string{string(word)}
+	case query.TextPhrase:
+		t.Words, t.Prefix = []string{e.drawWords(2), e.drawWords(2)}, e.rng.IntN(2) == 0
+	case query.TextNot:
+		t.Parts = []*query.Text{e.drawText(depth - 1), e.drawText(depth - 1)}
+	default:
+		for range 1 + e.rng.IntN(3) {
+			t.Parts = append(t.Parts, e.drawText(depth-1))
+		}
+	}
+	if t.Op < query.TextAnd && e.rng.IntN(4) == 0 {
+		t.Fields = map[string][]string{}
+		for range e.rng.IntN(4) {
+			kind := pick(e.rng, thingKinds).kind
+			t.Fields[kind] = append(t.Fields[kind], pick(e.rng, []string{"body", "status", "direction", "error_message", "caller_name", "to"}))
+		}
+	}
+	return t
+}
 
 // showPage returns all of a page as a text.
 func showPage(p *understudy.Page) string {

@@ -1,4 +1,4 @@
-// Random words of all scripts, records, pages and queries.
+// Random words of all scripts, records and pages.
 
 package store_test
 
@@ -13,7 +13,6 @@ import (
 	"unicode"
 
 	"understudy"
-	"understudy/internal/query"
 	"understudy/internal/store/storetest"
 )
 
@@ -103,7 +102,11 @@ func (e *engines) quote(text string) string {
 			b = append(b, c)
 		}
 	}
-	switch e.rng.IntN(60) {
+	broken := e.rng.IntN(60)
+	if e.writer != nil {
+		broken = -1
+	}
+	switch broken {
 	case 0:
 		b = append(b, `\ud83d`...) // half of a pair
 	case 1:
@@ -145,7 +148,12 @@ func (e *engines) body(x *thing) string {
 		add("sid", e.quote(x.id))
 		add("date_created", date(x.created))
 		add("date_sent", date(x.clock))
-		add("body", e.quote(e.drawWords(pick(e.rng, []int{0, 8, 8, 60}))))
+		text := e.drawWords(pick(e.rng, []int{0, 8, 8, 60}))
+		if e.writer != nil {
+			// An empty body takes back what was said. Until another writer's job erases it, other shapes of the message show it.
+			text += "said"
+		}
+		add("body", e.quote(text))
 		add("error_message", e.quote(e.drawWords(3)))
 		add("direction", pick(e.rng, []string{`"inbound"`, "null", "7", "true", `{"a": "deep words"}`}))
 	default:
@@ -158,7 +166,11 @@ func (e *engines) body(x *thing) string {
 	}
 	if x.source == "twilio" {
 		add("from", e.quote(pick(e.rng, people)))
-		add("to", e.quote(pick(e.rng, people)))
+		if to := pick(e.rng, people); e.writer == nil {
+			add("to", e.quote(to))
+		} else {
+			add("to", e.quote(e.writer.address()))
+		}
 		add("status", status)
 	}
 	add("unheard", e.quote(e.drawWords(4)))
@@ -180,7 +192,7 @@ func (e *engines) drawID(kind string, n int) string {
 func (e *engines) drawThing(source, kind string) *thing {
 	var of []*thing
 	for _, x := range e.things {
-		if x.source == source && x.kind == kind {
+		if x.source == source && x.kind == kind && (e.writer == nil || !x.deleted) {
 			of = append(of, x)
 		}
 	}
@@ -196,6 +208,9 @@ func (e *engines) drawThing(source, kind string) *thing {
 	if len(of) > 0 && e.rng.IntN(4) == 0 {
 		x.parent = pick(e.rng, of).id
 	}
+	if e.writer != nil {
+		e.writer.own(x, len(e.things))
+	}
 	e.things = append(e.things, x)
 	return x
 }
@@ -205,10 +220,13 @@ func (e *engines) newPage(source, kind, uri string) *understudy.Page {
 	late := pick(e.rng, []int64{0, 0, 0, 0, 0, 0, 5, 200, 500, 90_000})
 	p := &understudy.Page{Key: understudy.Key{Source: source, URI: uri}, Kind: kind, Status: 200, ContentType: "application/json",
 		At: time.Unix(e.now.Load()-late, 0).UTC()}
+	if e.writer != nil {
+		p.At = time.Unix(e.now.Load()+e.writer.steps, 0).UTC()
+	}
 	if kind != "" {
 		p.Shape = kind
 	}
-	if e.rng.IntN(9) == 0 {
+	if e.writer == nil && e.rng.IntN(9) == 0 {
 		p.Generation = e.rng.Int64N(5)
 	} else {
 		p.Generation = 1 << 40
@@ -266,7 +284,7 @@ func (e *engines) drawList(source, kind, path string) *understudy.Page {
 		p.Key.URI += "&shape=" + p.Shape
 	}
 	shown := slices.Clone(rows[from:min(from+size, len(rows))])
-	if e.rng.IntN(8) == 0 {
+	if e.writer == nil && e.rng.IntN(8) == 0 {
 		e.rng.Shuffle(len(shown), func(i, j int) { shown[i], shown[j] = shown[j], shown[i] })
 	}
 	p.Body = []byte(`{"rows": [`)
@@ -281,115 +299,4 @@ func (e *engines) drawList(source, kind, path string) *understudy.Page {
 		p.Next = understudy.Key{Source: source, URI: fmt.Sprintf("%s?PageSize=%d&Page=1&PageToken=PA%s", path, size, rows[from+size-1].id)}
 	}
 	return p
-}
-
-// drawQuery returns a query without a text. A few make no sense; both stores must then refuse them in the same words.
-func (e *engines) drawQuery() (q query.RecordQuery) {
-	some := func(n int) bool { return e.rng.IntN(n) == 0 }
-	of := pick(e.rng, thingKinds)
-	if !some(4) {
-		q.Source = of.source
-	}
-	if !some(3) {
-		q.Kinds = []string{of.kind}
-	} else if some(2) && q.Source == "twilio" {
-		q.Kinds = []string{"calls", "messages"}
-	}
-	if some(12) {
-		q.Shape = pick(e.rng, append([]string{of.kind}, e.shapes...))
-	}
-	if some(20) {
-		q.Parent = e.drawThing(of.source, of.kind).id
-	}
-	for some(20) || len(q.IDs) > 0 && !some(4) {
-		q.IDs = append(q.IDs, e.drawThing(of.source, of.kind).id)
-	}
-	if some(8) {
-		q.From, q.To = e.drawSpan()
-	}
-	for some(3) && len(q.Predicates) < 3 {
-		q.Predicates = append(q.Predicates, e.drawPredicate())
-	}
-	if some(12) {
-		q.Rule = append(q.Rule, e.drawPredicate())
-	}
-	if some(12) && q.Source != "" {
-		q.Since = e.rng.Int64N(e.changes[q.Source] + 2)
-	}
-	if some(8) && len(e.orders) > 0 {
-		q.Below = pick(e.rng, e.orders)
-	}
-	q.ConstantEffort, q.OldestFirst = some(4), some(2)
-	if some(2) {
-		q.Limit = 1 + e.rng.IntN(20)
-	}
-	if some(2) {
-		q.ExpectedRows = e.rng.IntN(30)
-	}
-	return q
-}
-
-// drawSpan returns times around a record's. At most one of them is 0.
-func (e *engines) drawSpan() (from, to int64) {
-	from = e.now.Load() - 86_400
-	if len(e.things) > 0 {
-		from = pick(e.rng, e.things).created + e.rng.Int64N(5) - 2
-	}
-	switch to = from + pick(e.rng, []int64{1, 3, 10_000, 20_000_000}); e.rng.IntN(4) {
-	case 0:
-		return 0, to
-	case 1:
-		return from, 0
-	}
-	return from, to
-}
-
-func (e *engines) drawPredicate() (p query.Predicate) {
-	switch e.rng.IntN(6) {
-	case 0:
-		p.Number = pick(e.rng, people)
-		p.Field = pick(e.rng, []string{"", "from", "to"})
-	case 1, 2:
-		p.From, p.To = e.drawSpan()
-		p.Field = pick(e.rng, []string{"", "", "start_time", "end_time", "date_sent", "at"})
-	default:
-		p.Field = pick(e.rng, []string{"status", "status", "direction", "from", "to", "parent_call_sid", "caller_name", "sid", "nothing"})
-		for range 1 + e.rng.IntN(3) {
-			p.Any = append(p.Any, pick(e.rng, []string{"completed", "busy", "queued", "inbound", "7", "true", pick(e.rng, people),
-				pick(e.rng, e.vocabulary), e.drawThing("twilio", "calls").id}))
-		}
-	}
-	return p
-}
-
-// drawText returns a random text of words, beginnings and phrases, combined at most so many times.
-func (e *engines) drawText(depth int) *query.Text {
-	t := &query.Text{Op: query.TextOp(e.rng.IntN(6))}
-	if depth == 0 {
-		t.Op %= query.TextAnd
-	}
-	switch t.Op {
-	case query.TextWord, query.TextPrefix:
-		word := []rune(strings.ToValidUTF8(pick(e.rng, e.vocabulary), ""))
-		if t.Op == query.TextPrefix && len(word) > 1 {
-			word = word[:1+e.rng.IntN(len(word)-1)]
-		}
-		t.Words = []string{string(word)}
-	case query.TextPhrase:
-		t.Words, t.Prefix = []string{e.drawWords(2), e.drawWords(2)}, e.rng.IntN(2) == 0
-	case query.TextNot:
-		t.Parts = []*query.Text{e.drawText(depth - 1), e.drawText(depth - 1)}
-	default:
-		for range 1 + e.rng.IntN(3) {
-			t.Parts = append(t.Parts, e.drawText(depth-1))
-		}
-	}
-	if t.Op < query.TextAnd && e.rng.IntN(4) == 0 {
-		t.Fields = map[string][]string{}
-		for range e.rng.IntN(4) {
-			kind := pick(e.rng, thingKinds).kind
-			t.Fields[kind] = append(t.Fields[kind], pick(e.rng, []string{"body", "status", "direction", "error_message", "caller_name", "to"}))
-		}
-	}
-	return t
 }

@@ -420,11 +420,11 @@ func (w *letters) text(depth int) *query.Text {
 	return t
 }
 
-// condition is a text for what messages say.
-func condition(t *query.Text) *tokenizer.Condition {
+// Condition returns what a text asks of the fields of a record of a kind.
+func Condition(t *query.Text, kind string) *tokenizer.Condition {
 	var of []*tokenizer.Condition
 	for _, part := range t.Parts {
-		of = append(of, condition(part))
+		of = append(of, Condition(part, kind))
 	}
 	var c *tokenizer.Condition
 	switch t.Op {
@@ -440,12 +440,12 @@ func condition(t *query.Text) *tokenizer.Condition {
 	if t.Fields == nil {
 		return c
 	}
-	return c.Restrict(func(f tokenizer.Field) bool { return slices.Contains(t.Fields["messages"], f.Name) })
+	return c.Restrict(func(f tokenizer.Field) bool { return slices.Contains(t.Fields[kind], f.Name) })
 }
 
 func (w *letters) compare() {
 	text := w.text(3)
-	holds := condition(text)
+	holds := Condition(text, "messages")
 	var want []int
 	for _, n := range slices.Backward(slices.Sorted(maps.Keys(w.said))) {
 		for _, l := range w.said[n] {
