@@ -345,6 +345,7 @@ func (g *garden) dropInTries(method, path string) []try {
 func beside(f frontend) []try {
 	all := []try{
 		{"GET", "/nowhere", "", nil}, {"GET", "/twilio/nothing", "", nil}, {"GET", "/elsewhere/calls", "", nil}, {"GET", "/-/nothing", "", nil},
+		{"POST", "/-/nodes/poke", "", nil}, {"POST", "/-/nodes/poke", "", []string{"Understudy-Node", "1700000000:00"}}, {"GET", "/-/nodes/poke", "", nil},
 		{"GET", rig.Base + "/Balance.json", "", nil}, {"GET", rig.Base + "/Calls", "", nil}, {"GET", rig.Base + "/Calls.csv", "", nil}, {"GET", rig.Base + "/Calls.json/", "", nil},
 		{"OPTIONS", rig.Base + "/Calls.json", "", nil}, {"PUT", rig.Base + "/Calls.json", "", nil}, {"DELETE", rig.Base + "/Messages/SM00.json", "", nil},
 		{"POST", rig.Base + "/Calls.json", "To=1&From=2", nil}, {"POST", "/twilio/calls", "a=b", nil},
