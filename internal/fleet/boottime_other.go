@@ -2,5 +2,5 @@
 
 package fleet
 
-// readBootTime returns false: there is no such clock.
+// readBootTime returns false, because this system has no such clock.
 func readBootTime() (nanoseconds int64, ok bool) { return 0, false }

@@ -1,10 +1,10 @@
 // Package fleet lets several processes ("nodes") on one database behave as one.
 //
-// Each node keeps a row in the table of nodes: a lease, and up to which position its memory contains what the others have
-// changed. It may answer from memory while its lease lasts. A call that makes something in the memory of others wrong
-// (a write, a purge, an erasure, a lost permission) returns only when every other node has dropped it or its lease has
-// ended. So a read that begins after such a call returned is answered by what the call has changed, whatever messages
-// were lost. Pokes over HTTP only shorten the wait.
+// Each node has a row in the table of nodes. The row contains the node's lease, and up to which position the node's memory
+// contains the changes of the other nodes. A node may answer from memory while its lease lasts. Some calls make something
+// in the memory of other nodes wrong: a write, a purge, an erasure, a lost permission. Such a call returns only after
+// every other node has dropped it or the node's lease has ended. So a read that begins after the call has returned sees
+// the change, even if messages were lost. Pokes over HTTP only shorten the wait.
 package fleet
 
 import (
@@ -24,17 +24,18 @@ import (
 )
 
 const (
-	// renewInterval is how often a node renews its lease and looks for changes of others, without a poke.
+	// renewInterval is how often a node renews its lease and reads the changes of other nodes, if it receives no poke.
 	renewInterval = 250 * time.Millisecond
-	// renewTimeout is how long a renewal may take. A lease that was not renewed ends meanwhile.
+	// renewTimeout is the maximum time for a renewal. If it fails, the lease ends.
 	renewTimeout = 5 * time.Second
-	// margin is how much earlier than for the database the lease ends for the node itself.
+	// margin is how much earlier the lease ends for the node itself than for the database.
 	margin = 200 * time.Millisecond
-	// maxAwait is how long a call waits for other nodes at most. Leases of nodes that do not answer have ended before.
+	// maxAwait is the maximum time that a call waits for other nodes. By then the leases of nodes that do not answer have
+	// ended.
 	maxAwait = nodes.Lease + time.Second
-	// noticeDelay is how long changes are collected before the other nodes are told of them.
+	// noticeDelay is how long changes are collected before the other nodes are notified.
 	noticeDelay = 20 * time.Millisecond
-	// The first and the longest pause between two looks at what the other nodes have seen.
+	// The first and the longest pause between two checks of what the other nodes have seen.
 	minAwaitPause, maxAwaitPause = 2 * time.Millisecond, 50 * time.Millisecond
 )
 
@@ -51,12 +52,12 @@ type Table interface {
 // Options are the options of a fleet. Table and Node.ID are required.
 type Options struct {
 	Table Table
-	Node  nodes.Node // this node: ID, URL, Version and Settings
-	// Secret authenticates the pokes between nodes. Without it there are none.
+	Node  nodes.Node // the ID, URL, Version and Settings of this node
+	// Secret authenticates the pokes between nodes. Without a secret no pokes are sent.
 	Secret understudy.Secret
-	// Refresh loads what other nodes have changed. It is called after a lease had ended, before the next one counts.
+	// Refresh loads what other nodes have changed. It is called if a lease has ended, before the next lease is valid.
 	Refresh func(ctx context.Context) error
-	// Renewed is called after each renewal, and says whether there are other nodes. It may be nil.
+	// Renewed is called after each renewal, with whether there are other nodes. It may be nil.
 	Renewed func(ctx context.Context, others bool)
 	// Recovered is called after a renewal that has succeeded after others had failed. It may be nil.
 	Recovered func()
@@ -69,18 +70,18 @@ type Options struct {
 type Fleet struct {
 	o     Options
 	start time.Time
-	until atomic.Int64            // the time of uptime until which memory is right; 0 before the first lease
+	until atomic.Int64            // the time (see uptime) until which memory is current; 0 before the first lease
 	all   atomic.Pointer[renewal] // the last renewal
 	wake  chan struct{}
 	pokes pokes
 
-	noticed atomic.Bool // a message about new changes will be sent
+	noticed atomic.Bool // whether a message about new changes will be sent soon
 }
 
-// renewal is what a node has learned by renewing its lease.
+// renewal is the result of renewing the lease.
 type renewal struct {
 	all []nodes.Node
-	at  int64 // the time of uptime at which the renewal began
+	at  int64 // the time (see uptime) at which the renewal began
 }
 
 // New returns the membership of a node that has not joined yet.
@@ -94,10 +95,11 @@ func New(o Options) *Fleet {
 	return f
 }
 
-// IsCurrent reports whether memory contains every change that other nodes had to wait for. It is cheap.
+// IsCurrent reports whether memory contains every change for which other nodes have waited. It is fast.
 func (f *Fleet) IsCurrent() bool { return f.uptime() < f.until.Load() }
 
-// uptime returns a time in nanoseconds that goes on while the machine is suspended, where it has such a clock.
+// uptime returns a time in nanoseconds. If the system has such a clock, it includes the time in which the machine was
+// suspended.
 func (f *Fleet) uptime() int64 {
 	if t, ok := readBootTime(); ok {
 		return t
@@ -108,7 +110,7 @@ func (f *Fleet) uptime() int64 {
 // ID returns the name of this node.
 func (f *Fleet) ID() string { return f.o.Node.ID }
 
-// Nodes returns all nodes as of the last renewal, this one included, with what is left of their leases now.
+// Nodes returns all nodes as of the last renewal, including this node, with the present remaining time of their leases.
 func (f *Fleet) Nodes() []nodes.Node {
 	last := f.all.Load()
 	if last == nil {
@@ -124,8 +126,8 @@ func (f *Fleet) Nodes() []nodes.Node {
 	return all
 }
 
-// Join registers the node and returns once its memory is right. url is where other nodes reach it. Join returns an error
-// that names the setting if a living node has other settings. Call it before Run.
+// Join registers the node and returns when its memory is current. url is the address at which other nodes reach it. If a
+// live node has other settings, Join returns an error that names the setting. Call Join before Run.
 func (f *Fleet) Join(ctx context.Context, url string) error {
 	f.o.Node.URL = url
 	all, err := f.o.Table.List(ctx)
@@ -175,14 +177,14 @@ func (f *Fleet) Run(ctx context.Context) error {
 	}
 }
 
-// renew renews the lease. Memory contains all changes that were committed before the call.
+// renew renews the lease. Afterwards memory contains all changes that were committed before the call.
 func (f *Fleet) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
 	ended, begin := !f.IsCurrent(), f.uptime()
 	all, err := f.o.Table.Renew(ctx, f.o.Node)
 	if err == nil && ended {
-		// Until the row said that this node lives, the others did not wait for it.
+		// Before the row said that this node is alive, the other nodes did not wait for it.
 		err = f.o.Refresh(ctx)
 	}
 	if err != nil {
@@ -196,10 +198,10 @@ func (f *Fleet) renew(ctx context.Context) error {
 	return nil
 }
 
-// isOther reports whether a node is another one that lives.
+// isOther reports whether a node is a live node other than this one.
 func (f *Fleet) isOther(n nodes.Node) bool { return n.ID != f.o.Node.ID && n.Left > 0 }
 
-// leave removes the node, so that no other waits for it.
+// leave removes the node, so that no other node waits for it.
 func (f *Fleet) leave(ctx context.Context) {
 	f.until.Store(0)
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
@@ -209,7 +211,7 @@ func (f *Fleet) leave(ctx context.Context) {
 	}
 }
 
-// Await returns when every other node has seen the change with a number, or its lease has ended, at most after 3 s.
+// Await returns when every other node has seen the change with a number or has lost its lease, after at most 3 s.
 func (f *Fleet) Await(position int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxAwait)
 	defer cancel()
@@ -231,8 +233,8 @@ func (f *Fleet) Await(position int64) {
 	}
 }
 
-// NotifyOthers tells the other nodes soon that there are new changes, which they would find a little later without it. It does
-// not wait, and many calls send few messages.
+// NotifyOthers notifies the other nodes soon that there are new changes. Without a notice they find the changes a little
+// later. NotifyOthers does not wait, and many calls send few messages.
 func (f *Fleet) NotifyOthers() {
 	if !f.noticed.Swap(true) {
 		time.AfterFunc(noticeDelay, f.sendNotice)

@@ -1,4 +1,4 @@
-// This file has the messages between nodes: "there is something new". They carry no data.
+// This file has the messages between nodes. A message only says that there is something new, and carries no data.
 
 package fleet
 
@@ -20,22 +20,24 @@ import (
 const (
 	// PokePath is the path at which a node receives pokes.
 	PokePath = "/-/nodes/poke"
-	// pokeHeader has the time of a poke in Unix seconds, a colon, and the signature of that time and of the receiver's id.
+	// pokeHeader is the header field with the time of a poke in Unix seconds, a colon, and a signature. The signature
+	// covers the time and the id of the receiver.
 	pokeHeader = "Understudy-Node"
-	// maxPokeAge is how much the time of a poke may differ from that of the receiver.
+	// maxPokeAge is the maximum difference between the time of a poke and the clock of the receiver.
 	maxPokeAge  = 30 * time.Second
 	pokeTimeout = 500 * time.Millisecond
 	maxPokes    = 16 // the maximum number of pokes that are sent at once
 )
 
-// pokes are the pokes that are being sent.
+// pokes tracks the pokes that are being sent.
 type pokes struct {
-	sending chan struct{} // has an element for each
+	sending chan struct{} // has one element for each poke that is being sent
 	mu      sync.Mutex
-	to      map[string]bool // the nodes to which one is being sent
+	to      map[string]bool // the nodes to which a poke is being sent
 }
 
-// sendPokes tells other nodes that there is something new, each at most once at a time. It does not wait.
+// sendPokes tells other nodes that there is something new. It sends at most one poke at a time to each node. It does not
+// wait.
 func (f *Fleet) sendPokes(others []nodes.Node) {
 	if f.o.Secret.IsEmpty() {
 		return
@@ -51,7 +53,7 @@ func (f *Fleet) sendPokes(others []nodes.Node) {
 	}
 }
 
-// begin reports whether a poke may be sent to a node now. Then the caller must call end.
+// begin reports whether a poke may be sent to a node now. If it returns true, the caller must call end.
 func (p *pokes) begin(id string) (ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +79,7 @@ func (p *pokes) end(id string) {
 	<-p.sending
 }
 
-// sendPoke sends a poke. If it fails, the node finds the change a little later by itself.
+// sendPoke sends a poke. If sending fails, the node finds the change a little later without the poke.
 func (f *Fleet) sendPoke(n nodes.Node) {
 	ctx, cancel := context.WithTimeout(context.Background(), pokeTimeout)
 	defer cancel()
@@ -92,15 +94,15 @@ func (f *Fleet) sendPoke(n nodes.Node) {
 	}
 }
 
-// sign returns the signature of a time for the node that receives it.
+// sign returns the signature of a time for the receiving node.
 func (f *Fleet) sign(at, id string) string {
 	h := hmac.New(sha256.New, []byte(f.o.Secret.Reveal()))
 	h.Write([]byte(PokePath + "\n" + at + "\n" + id))
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// ServeHTTP receives a poke. It answers 404 to every request that no other node has signed within the last 30 s, as if
-// the path did not exist.
+// ServeHTTP receives a poke. It answers 404 to every request that no other node has signed within the last 30 s, as if the
+// path did not exist.
 func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !f.isPoke(r) {
 		http.NotFound(w, r)
@@ -124,14 +126,15 @@ func (f *Fleet) isPoke(r *http.Request) bool {
 	return hmac.Equal([]byte(signature), []byte(f.sign(at, f.o.Node.ID))) && -maxPokeAge < age && age < maxPokeAge
 }
 
-// NewSettings returns the text by which nodes compare settings: a hash for each, so that no value can be read.
+// NewSettings returns the text by which nodes compare their settings. It contains only hashes of the settings, so that
+// nobody can read a value in it.
 func NewSettings(values map[string]string) string {
 	short := make(map[string]string, len(values))
 	for name, value := range values {
 		sum := sha256.Sum256([]byte(name + "\x00" + value))
 		short[name] = hex.EncodeToString(sum[:8])
 	}
-	text, _ := json.Marshal(short) // a map of strings can be written
+	text, _ := json.Marshal(short) // an error is not possible for a map of strings
 	return string(text)
 }
 

@@ -1,4 +1,4 @@
-// This file keeps the watches in memory in line with their stored values, which other processes may change.
+// This file keeps the watches in memory equal to their stored values, which other processes may change.
 
 package watch
 
@@ -44,14 +44,14 @@ func (b *Book) put(name string, value []byte) (err error) {
 	return err
 }
 
-// replace takes over the stored value of a watch.
+// replace replaces a watch in memory by its stored value.
 func (e *entry) replace(k kept) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.kept, e.readUpTo = k, newerPositions(e.readUpTo, k.At)
 }
 
-// newerPositions returns the higher position of each source.
+// newerPositions returns the higher of two positions for each source.
 func newerPositions(x, y map[string]int64) map[string]int64 {
 	all := maps.Clone(x)
 	for source, n := range y {
@@ -81,7 +81,7 @@ func (e *entry) status() Status {
 	return s
 }
 
-// owner returns the owner at its last known request. The caller must hold e.mu.
+// owner returns the owner as of the owner's last known request. The caller must hold e.mu.
 func (e *entry) owner() understudy.Owner {
 	if e.noted != nil && !e.noted.LastSeen.Before(e.kept.Owner.LastSeen) {
 		return *e.noted
@@ -89,7 +89,7 @@ func (e *entry) owner() understudy.Owner {
 	return e.kept.Owner
 }
 
-// readPosition returns the number of the last change of a source that was tested.
+// readPosition returns the number of the last tested change of a source.
 func (e *entry) readPosition(source string) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -113,13 +113,13 @@ func (e *entry) hasRoom() bool {
 // saveTimeout is the time limit for saving a watch.
 const saveTimeout = 5 * time.Second
 
-// update changes and saves a watch, even if ctx is cancelled. change receives the stored value with what is newer in
-// memory. After an error the watch is unchanged. update returns ErrNotFound if the watch was removed.
+// update changes and saves a watch, even if ctx is cancelled. change receives the stored value, updated with what is newer
+// in memory. After an error the watch is unchanged. update returns ErrNotFound if the watch was removed.
 func (b *Book) update(ctx context.Context, e *entry, change func(*kept)) error {
 	return b.updateWith(ctx, b.o.KV.Change, e, change)
 }
 
-// updateWith does what update does, with one of the store's functions that change a value.
+// updateWith does what update does, but the caller chooses the store's function that changes the value.
 func (b *Book) updateWith(ctx context.Context, save func(context.Context, string, func([]byte) ([]byte, error)) error, e *entry,
 	change func(*kept)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
@@ -161,8 +161,8 @@ func newSaveError(id string, err error) error {
 	return fmt.Errorf("watch: save %s: %w", id, err)
 }
 
-// save stores what is newer in memory than in the store: positions in the changes, and when owners made their last
-// request. Other processes need not read the positions again.
+// save stores what is newer in memory than in the store: the positions in the changes, and when owners made their last
+// request. Other processes need not read these positions again.
 func (b *Book) save(ctx context.Context) {
 	for _, e := range b.entries() {
 		e.mu.Lock()

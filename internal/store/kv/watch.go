@@ -1,7 +1,7 @@
-// This file keeps copies of values in the memory of each process in line with the database.
+// This file keeps the copies of values in memory equal to the values in the database.
 //
-// A process that keeps values in memory calls Watch. From then on its memory follows every committed change of those
-// values, whichever process makes it. The change of another process arrives at the beginning of the next transaction.
+// A process that keeps values in memory calls Watch. From then on its memory receives every committed change of those
+// values, whichever process makes it. A change of another process arrives at the beginning of the next transaction.
 
 package kv
 
@@ -17,13 +17,13 @@ import (
 	"understudy/internal/store/db"
 )
 
-// watchable are the beginnings of the names of values that may be watched, each with its topic.
+// watchable are the prefixes of the names of values that can be watched, each with its topic.
 var watchable = [...]struct {
 	prefix string
 	topic  db.Topic
 }{{"session/", db.Sessions}, {"credential/", db.Credentials}, {"watch/", db.Watches}, {"cookies/", db.Keys}}
 
-// watched are the values of one topic. The goroutine with the writing connection owns it.
+// watched has the values of one topic. Only the goroutine with the writing connection uses it.
 type watched struct {
 	watchers []func(name string, value []byte) error
 	sums     map[string]uint64 // the hash of each value that the watchers have received
@@ -33,8 +33,8 @@ var seed = maphash.MakeSeed()
 
 // Watch calls put with every value whose name begins with prefix, and later with every changed value. A nil value means
 // that the value was deleted. put is called after the change was committed, and before the next write of this process
-// begins. It must not use the store, also not while it waits for a lock. Watch returns the first error of put; a later
-// error is logged. After an error put must not use the former value any more.
+// begins. put must not use the store, and must not wait for a lock whose holder uses the store. Watch returns the first
+// error of put; a later error is logged. If put returns an error, it must not use the former value any more.
 //
 // The prefix is one of session/, credential/, watch/ and cookies/.
 func (k *Table) Watch(ctx context.Context, prefix string, put func(name string, value []byte) error) error {
@@ -74,7 +74,7 @@ func (k *Table) Watch(ctx context.Context, prefix string, put func(name string, 
 	return db.WrapError(false, err, "values %s", prefix)
 }
 
-// findWatchable returns the index of the values in watchable to which a name belongs, or -1.
+// findWatchable returns the index in watchable of the prefix that a name begins with, or -1.
 func findWatchable(name string) int {
 	for i, w := range watchable {
 		if strings.HasPrefix(name, w.prefix) {
@@ -84,7 +84,8 @@ func findWatchable(name string) int {
 	return -1
 }
 
-// noteChange marks the topic of a value that the open transaction changes, so that other processes read the value again.
+// noteChange marks the topic of a value that the open transaction changes. Other processes then read the values of the
+// topic again.
 func (k *Table) noteChange(name string, value []byte) {
 	if i := findWatchable(name); i >= 0 {
 		k.pool.MarkChanged(watchable[i].topic)
@@ -92,14 +93,14 @@ func (k *Table) noteChange(name string, value []byte) {
 	k.noteQuietChange(name, value)
 }
 
-// noteQuietChange makes the watchers of this process receive a value after the commit of the open transaction.
+// noteQuietChange makes the watchers of this process receive a value after the open transaction is committed.
 func (k *Table) noteQuietChange(name string, value []byte) {
 	if i := findWatchable(name); i >= 0 {
 		k.pool.CallAfterCommit(func() { k.notify(i, name, value) })
 	}
 }
 
-// notify calls the watchers with a value, unless they have received it.
+// notify calls the watchers with a value, unless they have already received it.
 func (k *Table) notify(i int, name string, value []byte) {
 	w := &k.watched[i]
 	if len(w.watchers) == 0 {
@@ -139,10 +140,10 @@ func (k *Table) reload(c db.Conn, i int) error {
 	return nil
 }
 
-// Change replaces the value under a name by the result of change, in one writing transaction. So two processes that
-// change a value at once lose no change. change receives the present value, or nil if there is none. It must not use the
-// store. If its result is nil, there is no value afterwards. If it returns an error, nothing changes, and Change returns
-// that error. Other errors: ErrInvalid for a bad name or value, ErrNotStored.
+// Change replaces the value under a name by the result of change, in one writing transaction. So no change is lost if two
+// processes change a value at the same time. change receives the present value, or nil if there is none. It must not use
+// the store. If change returns nil, the value is deleted. If it returns an error, nothing changes, and Change returns that
+// error. Other errors: ErrInvalid for a bad name or value, ErrNotStored.
 func (k *Table) Change(ctx context.Context, name string, change func(old []byte) (value []byte, err error)) error {
 	return k.change(ctx, name, k.pool.Change, k.noteChange, change)
 }
@@ -152,13 +153,13 @@ func (k *Table) ChangeDurably(ctx context.Context, name string, change func(old 
 	return k.change(ctx, name, k.pool.ChangeDurably, k.noteChange, change)
 }
 
-// ChangeQuietly does what Change does, but other processes do not read the value again soon. Use it for what is written
-// often, such as when a session was last used.
+// ChangeQuietly does what Change does, but other processes do not read the value again soon. Use it for values that are
+// written often, such as the time when a session was last used.
 func (k *Table) ChangeQuietly(ctx context.Context, name string, change func(old []byte) (value []byte, err error)) error {
 	return k.change(ctx, name, k.pool.Change, k.noteQuietChange, change)
 }
 
-// change is Change with the function that runs the transaction and the function that notes the change.
+// change does what Change does. It gets the function that runs the transaction and the function that notes the change.
 func (k *Table) change(ctx context.Context, name string, transact func(context.Context, func(db.Conn) error) error,
 	note func(name string, value []byte), change func(old []byte) (value []byte, err error)) error {
 	var refused error

@@ -1,4 +1,4 @@
-// This file calls functions for what other processes have written, and waits for them.
+// This file notifies this process of the writes of other processes, and makes calls wait for other processes.
 
 package nodes
 
@@ -9,17 +9,18 @@ import (
 	"understudy/internal/store/db"
 )
 
-// Others are called when another process has changed what callers keep in memory. They must return at once, and neither use
-// the store nor wait for a lock that a user of the store may hold.
+// Others has functions that are called after another process has changed something that callers keep in memory. They must
+// return at once. They must not use the store, and must not wait for a lock that a user of the store may hold.
 type Others struct {
-	// Written is called with the generation of each kind after there was a write to any of them.
+	// Written is called after a write to any kind, with the generation of each kind.
 	Written func(source, kind string, generation int64)
-	// Deleted is called after pages were deleted that must not be shown any more, or records without a change.
+	// Deleted is called after pages were deleted that must not be shown any more, and after records were deleted without a
+	// change.
 	Deleted func()
 }
 
-// SetOthers sets what is called for the writes of other processes, and calls Others.Written for what they have written
-// before.
+// SetOthers sets the functions that are called for the writes of other processes. It calls Others.Written for earlier
+// writes.
 func (t *Table) SetOthers(ctx context.Context, o Others) error {
 	leave, err := t.pool.Begin()
 	if err != nil {
@@ -30,8 +31,8 @@ func (t *Table) SetOthers(ctx context.Context, o Others) error {
 	return db.WrapError(false, t.pool.Read(ctx, t.NoteWrites), "read the writes of other processes")
 }
 
-// SetBarrier makes each call whose changes other processes must have seen wait until barrier returns. barrier gets the
-// number of the change, in the sense of Node.Seen.
+// SetBarrier sets a function that waits until other processes have seen a change. Each call whose change they must have
+// seen returns only after barrier has returned. barrier gets the number of the change, as in Node.Seen.
 func (t *Table) SetBarrier(barrier func(position int64)) { t.pool.SetBarrier(barrier) }
 
 var selectGenerations = &db.Statement{Head: "SELECT s.name, k.name, k.generation FROM kind k JOIN source s ON s.number = k.source"}

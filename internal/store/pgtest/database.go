@@ -16,7 +16,8 @@ const (
 	// inspection.
 	vacuumSize = 512 << 10
 
-	// maxPasses is how often a database is cleaned until nothing is left: triggers may write when rows are deleted.
+	// maxPasses is how often a database is cleaned until nothing is left to clean. Triggers may write when rows are
+	// deleted.
 	maxPasses = 3
 )
 
@@ -25,10 +26,11 @@ type database struct {
 	server    *server
 	template  *template
 	name, dsn string
-	conn      *pgx.Conn // of the pool; it stays open, since connecting takes longer than cleaning
+	conn      *pgx.Conn // the pool's connection; it stays open, because connecting takes longer than cleaning
 }
 
-// query passes the pool's connection to f. It connects again if the connection was lost: a test may end all sessions of its database.
+// query passes the pool's connection to f. It connects again if the connection was lost, because a test may end all
+// sessions of its database.
 func (db *database) query(ctx context.Context, f func(conn *pgx.Conn) error) error {
 	for isRetry := false; ; isRetry = true {
 		if db.conn == nil || db.conn.IsClosed() {
@@ -58,11 +60,12 @@ func (db *database) close(ctx context.Context) error {
 
 // drop ends the sessions of the database and removes it.
 func (db *database) drop(ctx context.Context) error {
-	_ = db.close(ctx) // an error says that it was lost before
+	_ = db.close(ctx) // an error means that the connection was already lost
 	return db.server.administer(ctx, fmt.Sprintf(`DROP DATABASE IF EXISTS %s WITH (FORCE)`, db.name))
 }
 
-// waitForSessions waits until no other session is open in the database, for the grace period at most. It describes those that are.
+// waitForSessions waits until no other session is open in the database, at most for the grace period. It returns a
+// description of the sessions that are still open.
 func (db *database) waitForSessions(ctx context.Context) (open []string, err error) {
 	pause := time.Millisecond
 	for deadline := time.Now().Add(grace); ; pause = min(2*pause, 50*time.Millisecond) {
@@ -70,7 +73,7 @@ func (db *database) waitForSessions(ctx context.Context) (open []string, err err
 			if open, err = readSessions(ctx, conn); err != nil {
 				return err
 			}
-			return conn.PgConn().SyncConn(ctx) // pgx may have started a goroutine if the machine is slow; it would look like a leak
+			return conn.PgConn().SyncConn(ctx) // on a slow machine pgx may have started a goroutine, which would look like a leak
 		})
 		if err != nil || len(open) == 0 || time.Now().After(deadline) {
 			return open, err
@@ -101,7 +104,7 @@ func readSessions(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	})
 }
 
-// describeSession says what a session does since how many seconds.
+// describeSession returns what a session does, and for how many seconds it has done so.
 func describeSession(pid int, state, query string, age float64) string {
 	switch {
 	case state == "active":
@@ -117,15 +120,15 @@ func describeSession(pid int, state, query string, age float64) string {
 // difference is what one inspection found.
 type difference struct {
 	schema    bool
-	tables    []int // indices in the template
-	large     []int // those of the tables that are to be vacuumed
+	tables    []int // indexes of tables in the template
+	large     []int // indexes of the tables to vacuum
 	sequences []int
 }
 
-// isNone reports whether the database is as the template.
+// isNone reports whether the database equals the template.
 func (d difference) isNone() bool { return !d.schema && len(d.tables) == 0 && len(d.sequences) == 0 }
 
-// clean makes the database equal to the template again. An error says why it cannot; then the database must be dropped.
+// clean makes the database equal to the template again. If it returns an error, the database must be dropped.
 func (db *database) clean(ctx context.Context) error {
 	for range maxPasses {
 		var found difference
@@ -151,7 +154,7 @@ func (db *database) clean(ctx context.Context) error {
 	return errors.New("it has new rows whenever rows are deleted")
 }
 
-// inspect lists how the database differs from the template.
+// inspect returns how the database differs from the template.
 func (db *database) inspect(ctx context.Context, conn *pgx.Conn) (found difference, err error) {
 	rows, err := conn.Query(ctx, db.template.inspect)
 	if err != nil {
@@ -177,10 +180,10 @@ func (db *database) inspect(ctx context.Context, conn *pgx.Conn) (found differen
 	return found, err
 }
 
-// reset deletes the rows of the tables that were changed, inserts those of the template again, and sets the sequences back.
+// reset deletes the rows of the changed tables, inserts the template's rows again, and resets the sequences.
 func (db *database) reset(ctx context.Context, found difference) error {
 	conn := db.conn.PgConn()
-	// Deferred, the order of the tables does not matter. All constraints are checked at the end.
+	// With deferred constraints the order of the tables does not matter. All constraints are checked at the end.
 	script := []string{`BEGIN`, `SET CONSTRAINTS ALL DEFERRED`}
 	for _, i := range found.tables {
 		script = append(script, `DELETE FROM ONLY `+db.template.tables[i].name)

@@ -1,11 +1,11 @@
 // Package pgtest gives tests databases of a real PostgreSQL server.
 //
-// The first test that asks for a database starts the server: one for each test binary, in a temporary folder, reached over a socket
-// alone. The server ends with the test binary, also when that is killed.
+// The first test that asks for a database starts the server. Each test binary has one server, in a temporary folder, which
+// listens only on a socket. The server ends with the test binary, even if the binary is killed.
 //
-// A Pool copies databases from one that it prepared once. Each test has a database to itself. When the test ends the database goes
-// back to the pool, and the next test that gets it finds it as new: rows that tests wrote are deleted, rows that the migrations wrote
-// are there, and sequences begin again. A test that leaves a session open fails.
+// A Pool prepares one database and copies it for the tests. No two tests use a database at the same time. When a test
+// ends, its database returns to the pool and is cleaned for the next test. Cleaning deletes the rows that the test wrote,
+// restores the rows of the migrations, and resets the sequences. A test that leaves a session open fails.
 package pgtest
 
 import (
@@ -23,7 +23,8 @@ const (
 	// takeTimeout is how long a test waits for its database.
 	takeTimeout = time.Minute
 
-	// grace is how long a session may still be open when its test has ended: the server learns only later that a connection is closed.
+	// grace is how long a session may still be open after its test has ended. The server notices only later that a
+	// connection was closed.
 	grace = 3 * time.Second
 
 	// maxLogLines is how many lines of the server's log a failed test shows.
@@ -32,13 +33,13 @@ const (
 
 // Pool gives tests empty databases that have the same schema. Its zero value gives databases without tables.
 type Pool struct {
-	// Prepare creates the schema in the database that dsn names. It is called once, and closes its connections. Foreign keys must be
-	// DEFERRABLE INITIALLY IMMEDIATE. Rows that it inserts are in every database.
+	// Prepare creates the schema in the database that dsn names. It is called once, and closes its connections. Foreign
+	// keys must be DEFERRABLE INITIALLY IMMEDIATE. Every database of the pool has the rows that Prepare inserts.
 	Prepare func(ctx context.Context, dsn string) error
 
 	prepared sync.Once
 	template *template
-	err      error // of Prepare
+	err      error // the error of Prepare
 
 	mu   sync.Mutex
 	idle []*database
@@ -47,8 +48,8 @@ type Pool struct {
 // lastDatabase is the number of the newest database. Pools share a server, so their databases have different numbers.
 var lastDatabase atomic.Int64
 
-// Database returns the data source name of an empty database that the test has to itself until it ends. Close all connections to it
-// before: in the test, or in a function that is passed to t.Cleanup after the call of Database.
+// Database returns the data source name of an empty database, which only this test uses until it ends. The test must close
+// all its connections to the database, in the test itself or in a function passed to t.Cleanup after the call of Database.
 func (p *Pool) Database(t testing.TB) (dsn string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), takeTimeout)
@@ -65,7 +66,7 @@ func (p *Pool) Database(t testing.TB) (dsn string) {
 	return db.dsn
 }
 
-// take returns a clean database that no test has. A database that cannot be cleaned is dropped; replaced says why.
+// take returns a clean database that no test uses. It drops a database that cannot be cleaned; replaced says why.
 func (p *Pool) take(ctx context.Context) (db *database, replaced []string, err error) {
 	p.prepared.Do(func() { p.template, p.err = newTemplate(ctx, p.Prepare) })
 	if p.err != nil {
@@ -85,7 +86,7 @@ func (p *Pool) take(ctx context.Context) (db *database, replaced []string, err e
 	return db, replaced, err
 }
 
-// pop removes the database that was used last from those that no test has. It returns nil if there is none.
+// pop takes the most recently used database from the free databases. It returns nil if no database is free.
 func (p *Pool) pop() *database {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +99,8 @@ func (p *Pool) pop() *database {
 	return db
 }
 
-// release returns a database to the pool. If a session is still open in it the test fails, and the database is dropped.
+// release returns a database to the pool. If a session is still open in the database, the test fails and the database is
+// dropped.
 func (p *Pool) release(t testing.TB, db *database, logStart int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), takeTimeout)

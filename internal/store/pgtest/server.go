@@ -27,7 +27,7 @@ const (
 	// startTimeout is how long a server may take to start. It takes about a second.
 	startTimeout = time.Minute
 
-	// owner is the role that owns the databases of tests. It is no superuser, as in most installations.
+	// owner is the role that owns the databases of tests. As in most installations, it is not a superuser.
 	owner = "understudy"
 
 	superuser = "postgres"
@@ -36,18 +36,19 @@ const (
 //go:embed watchdog.sh
 var watchdog string
 
-// defaults are the settings of a server. Nothing is kept after a power cut, since the server ends with the test binary.
+// defaults are the settings of a server. The data need not survive a power failure, because the server ends with the test
+// binary.
 var defaults = []string{
 	"listen_addresses=", "port=5432", "max_connections=200", "shared_buffers=32MB",
 	"fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0", "max_wal_size=256MB",
 	"checkpoint_timeout=1h", "log_checkpoints=off", "autovacuum=off", "jit=off",
-	"dynamic_shared_memory_type=mmap", // in the server's folder, so that the folder is all there is to remove
+	"dynamic_shared_memory_type=mmap", // in the server's folder, so that only the folder has to be removed
 	"log_line_prefix=%m [%p] %d: ", "log_lock_waits=on",
 }
 
-// server is a running PostgreSQL server. It stops when its pipe is closed, at the latest by the end of the process.
+// server is a running PostgreSQL server. It stops when its pipe is closed, at the latest when the process ends.
 type server struct {
-	folder   string // has the socket, the log and the data
+	folder   string // the folder with the socket, the log and the data
 	pipe     *os.File
 	watchdog *exec.Cmd
 }
@@ -63,8 +64,8 @@ var shared = sync.OnceValues(func() (*server, error) {
 	return s, s.administer(ctx, `CREATE ROLE `+owner+` LOGIN`)
 })
 
-// Server starts a PostgreSQL server for one test, with settings such as "autovacuum=on" that replace the usual ones. It returns the
-// data source name of the superuser. When the test ends the server is stopped and its files are removed.
+// Server starts a PostgreSQL server for one test. Settings such as "autovacuum=on" replace the usual ones. Server returns
+// the data source name of the superuser. When the test ends, the server is stopped and its files are removed.
 func Server(t testing.TB, settings ...string) (dsn string) {
 	t.Helper()
 	s, err := startServer(settings...)
@@ -96,8 +97,8 @@ func startServer(settings ...string) (*server, error) {
 	}
 	s.watchdog = exec.Command("/bin/sh", args...)
 	s.watchdog.Dir = "/"
-	s.watchdog.Env = []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC"} // no PGPORT, no PGDATA
-	// In a session of its own it gets no signal when a terminal or CI ends the process group of the tests.
+	s.watchdog.Env = []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC"} // without PGPORT and PGDATA
+	// The server has a session of its own. So it gets no signal when a terminal or CI ends the process group of the tests.
 	s.watchdog.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: account}
 	if err := s.start(); err != nil {
 		return nil, fmt.Errorf("pgtest: start PostgreSQL in %s: %w", s.folder, err)
@@ -126,7 +127,7 @@ func (s *server) start() error {
 	return nil
 }
 
-// readReady waits for the line "ready". The error has the other lines.
+// readReady waits for the line "ready". If the line is missing, the error contains the other lines.
 func readReady(answer *os.File) error {
 	if err := answer.SetReadDeadline(time.Now().Add(startTimeout)); err != nil {
 		return err
@@ -144,12 +145,12 @@ func readReady(answer *os.File) error {
 	}
 }
 
-// stop stops the server, and returns when its folder is removed.
+// stop stops the server and waits until its folder is removed.
 func (s *server) stop() error {
 	return errors.Join(s.pipe.Close(), ignoreExit(s.watchdog.Wait()))
 }
 
-// ignoreExit returns err unless it says that the watchdog's exit code was not 0.
+// ignoreExit returns err, or nil if err only says that the watchdog's exit code was not 0.
 func ignoreExit(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -158,7 +159,7 @@ func ignoreExit(err error) error {
 	return err
 }
 
-// dsn returns the data source name of a database. It names the port, since PGPORT would replace a missing one.
+// dsn returns the data source name of a database. It contains the port, because otherwise PGPORT would set it.
 func (s *server) dsn(role, database string) string {
 	query := url.Values{"host": {s.folder}, "port": {"5432"}}
 	u := url.URL{Scheme: "postgres", User: url.User(role), Path: "/" + database, RawQuery: query.Encode()}
@@ -186,7 +187,7 @@ func (s *server) logSize() int64 {
 	return info.Size()
 }
 
-// readLog returns the last lines that the log has of a database after from, at most max of them.
+// readLog returns the log's last lines about a database, at most max lines, starting after the byte from.
 func (s *server) readLog(database string, from int64, max int) []string {
 	data, err := os.ReadFile(filepath.Join(s.folder, "log"))
 	if err != nil || from > int64(len(data)) {
@@ -195,7 +196,7 @@ func (s *server) readLog(database string, from int64, max int) []string {
 	var lines []string
 	matches := false
 	for line := range strings.Lines(string(data[from:])) {
-		if !strings.HasPrefix(line, "\t") { // other lines begin an entry
+		if !strings.HasPrefix(line, "\t") { // all other lines begin an entry
 			matches = strings.Contains(line, "] "+database+": ")
 		}
 		if matches {
@@ -205,7 +206,8 @@ func (s *server) readLog(database string, from int64, max int) []string {
 	return lines[len(lines)-min(len(lines), max):]
 }
 
-// findPrograms returns the folder of the newest server among the folders that match pattern, or one of path's folders.
+// findPrograms returns the folder of the newest server among the folders that match pattern. If none matches, it searches
+// the folders of path.
 func findPrograms(pattern, path string) (string, error) {
 	folders, err := filepath.Glob(pattern)
 	if err != nil {
@@ -226,8 +228,8 @@ func findPrograms(pattern, path string) (string, error) {
 	return "", errors.New("pgtest: PostgreSQL is not installed; make setup installs it, and on Debian: apt-get install postgresql")
 }
 
-// serverAccount returns the account that the server runs as: nil for that of the tests, and another one if that is root, since
-// PostgreSQL refuses to run as root.
+// serverAccount returns the account that runs the server. It returns nil for the account of the tests. If that account is
+// root, it returns another account, because PostgreSQL refuses to run as root.
 func serverAccount() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -247,8 +249,9 @@ func serverAccount() (*syscall.Credential, error) {
 	return nil, errors.New("pgtest: PostgreSQL does not run as root, and there is no account postgres or nobody")
 }
 
-// newFolder returns the path of a folder that does not exist. Its path is short, since that of a socket has at most 107 bytes. It is in
-// memory if there is enough: files are created ten times as fast there as on a disk, and a database has hundreds.
+// newFolder returns the path of a folder that does not exist. The path is short, because the path of a socket has at most
+// 107 bytes. The folder is in memory if there is enough memory. Files are created there ten times as fast as on a disk,
+// and a database has hundreds of files.
 func newFolder() string {
 	const memory, minFree = "/dev/shm", 4 << 30
 	parent := "/tmp"

@@ -10,26 +10,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// template is a database that Prepare has filled, and what its copies look like while they are clean.
+// template is a database that Prepare has filled. It also describes what a clean copy contains.
 type template struct {
 	server      *server
 	name        string
 	tables      []table
 	sequences   []sequence
 	inspect     string // the statement that lists how a copy differs from the template
-	hasTriggers bool   // or rules, which may write when rows are deleted
+	hasTriggers bool   // whether there are triggers or rules, which may write when rows are deleted
 }
 
 // table is a table of the template.
 type table struct {
-	name string // with its schema, quoted
-	rows []byte // what COPY writes of it, nil if the table is empty
-	sum  string // of the rows
+	name string // the quoted name with the schema
+	rows []byte // the table as COPY writes it; nil if the table is empty
+	sum  string // the sum of the rows, from rowSum
 }
 
-// sequence is a sequence of the template, and where it stands there.
+// sequence is a sequence of the template with its position there.
 type sequence struct {
-	name     string // with its schema, quoted
+	name     string // the quoted name with the schema
 	last     int64
 	isCalled bool
 }
@@ -40,7 +40,7 @@ const userSchemas = `n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'`
 // firstNormalOID is the lowest OID of objects that initdb did not create.
 const firstNormalOID = 16384
 
-// newTemplate creates a database, fills it by prepare and reads what is in it.
+// newTemplate creates a database, calls prepare to fill it, and reads its contents.
 func newTemplate(ctx context.Context, prepare func(ctx context.Context, dsn string) error) (tmpl *template, err error) {
 	s, err := shared()
 	if err != nil {
@@ -51,7 +51,7 @@ func newTemplate(ctx context.Context, prepare func(ctx context.Context, dsn stri
 		return nil, err
 	}
 	db := &database{server: s, template: tmpl, name: tmpl.name, dsn: s.dsn(owner, tmpl.name)}
-	defer func() { err = errors.Join(err, db.close(ctx)) }() // a database with a session cannot be copied
+	defer func() { err = errors.Join(err, db.close(ctx)) }() // a database with an open session cannot be copied
 	if prepare != nil {
 		if err := prepare(ctx, db.dsn); err != nil {
 			return nil, fmt.Errorf("pgtest: prepare the template: %w", err)
@@ -86,8 +86,8 @@ func (tmpl *template) read(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	var err error
-	// A table that refers to another was mostly created after it. The newest tables are cleaned first, so that few rows are left
-	// for ON DELETE CASCADE.
+	// A table that refers to another table was usually created after it. So the newest tables are cleaned first, which
+	// leaves few rows for ON DELETE CASCADE.
 	if tmpl.tables, err = readTables(ctx, conn); err != nil {
 		return err
 	}
@@ -107,8 +107,8 @@ func (tmpl *template) read(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// checkForeignKeys returns an error that lists the foreign keys that cleaning a database could not defer, or that would not act in
-// tests as they act elsewhere.
+// checkForeignKeys returns an error if cleaning could not defer some foreign keys, or if they would behave differently in
+// tests than in production. The error lists them.
 func checkForeignKeys(ctx context.Context, conn *pgx.Conn) error {
 	rows, err := conn.Query(ctx, `
 		SELECT format('%s of table %s: %s', quote_ident(c.conname), c.conrelid::regclass, pg_get_constraintdef(c.oid))
@@ -128,7 +128,7 @@ func checkForeignKeys(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// readNames returns the names of the relations of a kind, with their schemas and quoted: the newest first.
+// readNames returns the quoted names of the relations of a kind, with their schemas, the newest first.
 func readNames(ctx context.Context, conn *pgx.Conn, kind string) ([]string, error) {
 	rows, err := conn.Query(ctx, `
 		SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -178,15 +178,15 @@ func readSequences(ctx context.Context, conn *pgx.Conn) ([]sequence, error) {
 	return sequences, nil
 }
 
-// The sorts of differences that the statement inspect lists.
+// The kinds of differences that the inspection statement lists.
 const (
 	changedSchema   = "schema"
 	changedTable    = "table"
 	changedSequence = "sequence"
 )
 
-// inspection returns the statement that lists how a copy differs from the template: the sort of the difference, the index of the table
-// or sequence, and the size of the table in bytes.
+// inspection returns the statement that lists how a copy differs from the template. Each row has the kind of the
+// difference, the index of the table or sequence, and the size of the table in bytes.
 func (tmpl *template) inspection(schema string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `SELECT '%s', 0, 0::bigint WHERE %s <> '%s'`, changedSchema, schemaSum(), schema)
@@ -209,8 +209,8 @@ func rowSum(table string) string {
 	return `(SELECT md5(coalesce(string_agg(md5(r::text), '' ORDER BY md5(r::text)), '')) FROM ONLY ` + table + ` r)`
 }
 
-// schemaSum returns an expression that changes with the schema of the database. A catalog has a new row version, with a higher xmin, or
-// another number of rows then. Objects that initdb creates have lower OIDs.
+// schemaSum returns an expression that changes with the schema of the database. After a change, a catalog has a new row
+// version with a higher xmin, or another number of rows. Objects that initdb creates have lower OIDs and are left out.
 func schemaSum() string {
 	catalogs := []struct{ name, oid string }{
 		{"pg_class", "oid"}, {"pg_attribute", "attnum > 0 AND attrelid"}, {"pg_attrdef", "oid"}, {"pg_constraint", "oid"},
@@ -230,5 +230,5 @@ func schemaSum() string {
 	return `concat_ws(' ', ` + strings.Join(parts, ", ") + `)`
 }
 
-// quote returns a text as a literal of SQL.
+// quote returns a text as an SQL literal.
 func quote(text string) string { return `'` + strings.ReplaceAll(text, `'`, `''`) + `'` }

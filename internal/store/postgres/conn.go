@@ -1,5 +1,5 @@
-// This file has the methods of one connection. Statements that return nothing wait until the next one that returns
-// rows, and travel together with it.
+// This file has the methods of one connection. Statements without results wait for the next statement that returns rows,
+// and are sent together with it.
 
 package postgres
 
@@ -22,7 +22,7 @@ const (
 	maxQueued = 256             // how many statements wait at most before they are sent
 	maxBytes  = 1 << 20         // how many bytes of parameters wait at most before they are sent
 	portion   = 256             // how many rows of a whole table are read at once
-	begins    = 3               // how often a transaction that another one is in the way of is begun
+	begins    = 3               // how often a transaction is begun again because another transaction blocks it
 )
 
 // Conn is one connection. It implements db.Conn.
@@ -30,20 +30,20 @@ type Conn struct {
 	raw      *pgconn.PgConn
 	texts    map[variant]string // the texts of statements
 	prepared map[variant]string // the names of the statements that the server has prepared; nil if it keeps none
-	cursors  int                // how many cursors were opened
+	cursors  int                // the number of cursors opened so far
 
 	queue  []queued        // the statements that were not sent yet
 	queued int             // the bytes of their parameters
-	ahead  map[string]rows // the rows of queries that were expected; nil until they are read
+	ahead  map[string]rows // the rows of queries announced by Expect; nil until they are read
 
 	work    context.Context // the context of the open transaction, or nil
 	limit   context.Context // the context that limits the time of the current work, or nil
-	durable bool            // the next transactions wait for the disk, whatever the server is set to
+	durable bool            // whether the next transactions wait for the disk regardless of the server's settings
 	hooks   db.Hooks
 	reads   db.Reads
 }
 
-// variant is a statement with a number of tuples. suffix is what a transaction of the writer appends.
+// variant is a statement with a number of tuples. suffix is the text that a writing transaction appends.
 type variant struct {
 	st     *db.Statement
 	n      int
@@ -53,10 +53,10 @@ type variant struct {
 // queued is a statement that was not sent yet.
 type queued struct {
 	key     variant
-	text    string // for a statement that is run once; then key is empty
+	text    string // the text of a statement that is run only once; key is then empty
 	values  [][]byte
 	formats []int16
-	ahead   string // the key in Conn.ahead of a query that was only expected
+	ahead   string // the key in Conn.ahead of a query announced by Expect
 }
 
 // rows are the rows that a statement has returned.
@@ -65,8 +65,8 @@ type rows [][]driver.Value
 // binaryResults asks for every column in binary format.
 var binaryResults = []int16{binaryFormat}
 
-// Execute implements db.Conn. In a transaction it does not wait: an error of the statement is returned by the next
-// query or by the commit.
+// Execute implements db.Conn. In a transaction it does not wait for the result. The next query or the commit returns the
+// error of the statement.
 func (c *Conn) Execute(st *db.Statement, n int, args ...driver.Value) error {
 	if err := c.push(variant{st: st, n: n}, "", args); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (c *Conn) Query(st *db.Statement, n int, args []driver.Value, each func(row
 	return c.visitRows(found, err, st.Reads, each)
 }
 
-// Expect implements db.Conn. The query is sent with the next one.
+// Expect implements db.Conn. The announced query is sent together with the next query.
 func (c *Conn) Expect(st *db.Statement, n int, args ...driver.Value) error {
 	if c.work == nil {
 		return nil
@@ -121,7 +121,8 @@ func (c *Conn) Expect(st *db.Statement, n int, args ...driver.Value) error {
 	return nil
 }
 
-// takeAhead returns the rows of the query that was pushed last, if it was expected. It takes the query from the queue.
+// takeAhead returns the rows of the last query in the queue if Expect has announced that query. It removes the query from
+// the queue.
 func (c *Conn) takeAhead() (found rows, ok bool, err error) {
 	last := len(c.queue) - 1
 	key := c.queue[last].identify()
@@ -139,7 +140,7 @@ func (c *Conn) takeAhead() (found rows, ok bool, err error) {
 	return found, true, nil
 }
 
-// identify returns a text that only the same query with the same arguments has.
+// identify returns a text that identifies a query and its arguments.
 func (q *queued) identify() string {
 	key := fmt.Appendf(nil, "%p %d", q.key.st, q.key.n)
 	for i, v := range q.values {
@@ -149,7 +150,7 @@ func (q *queued) identify() string {
 	return string(key)
 }
 
-// visitRows calls each for the rows that a statement has returned.
+// visitRows calls each for every row that a statement has returned.
 func (c *Conn) visitRows(found rows, err error, part db.Part, each func(row []driver.Value) error) error {
 	if err != nil {
 		return err
@@ -165,7 +166,7 @@ func (c *Conn) visitRows(found rows, err error, part db.Part, each func(row []dr
 	})
 }
 
-// queryPortions reads the rows of a whole table through a cursor, some at a time.
+// queryPortions reads the rows of a whole table in portions, through a cursor.
 func (c *Conn) queryPortions(st *db.Statement, n int, args []driver.Value, each func(row []driver.Value) error) error {
 	c.cursors++
 	name := "whole" + strconv.Itoa(c.cursors)
@@ -202,7 +203,7 @@ func (c *Conn) QueryRow(st *db.Statement, args []driver.Value, row func(row []dr
 	return found, err
 }
 
-// QueryOnce implements db.Conn. PostgreSQL makes its plan for the values of the parameters.
+// QueryOnce implements db.Conn. PostgreSQL plans the query for these values of the parameters.
 func (c *Conn) QueryOnce(text string, args []driver.Value, each func(row []driver.Value) error) error {
 	if err := c.push(variant{}, numberParameters(text), args); err != nil {
 		return err
@@ -211,7 +212,7 @@ func (c *Conn) QueryOnce(text string, args []driver.Value, each func(row []drive
 	return c.visitRows(found, err, db.Index, each)
 }
 
-// push appends a statement to those that wait to be sent.
+// push appends a statement to the queue of statements to send.
 func (c *Conn) push(key variant, text string, args []driver.Value) error {
 	if c.limit != nil && c.limit.Err() != nil {
 		return c.limit.Err()
@@ -242,7 +243,7 @@ func (c *Conn) text(q *queued) string {
 	return text
 }
 
-// send sends all statements that wait in one round trip. It returns the rows of the last one.
+// send sends all queued statements in one round trip. It returns the rows of the last statement.
 func (c *Conn) send() (found rows, err error) {
 	queue := c.queue
 	c.queue, c.queued = c.queue[:0], 0
@@ -278,8 +279,8 @@ func (c *Conn) send() (found rows, err error) {
 	return found, err
 }
 
-// read sends a pipeline with the statements of queue and reads its results. It returns the rows of the last statement,
-// and how many statements were prepared. It keeps the rows of those that were only expected.
+// read sends the statements of queue as a pipeline and reads the results. It returns the rows of the last statement, and
+// how many statements were prepared. It stores the rows of queries that Expect has announced.
 func (c *Conn) read(p *pgconn.Pipeline, queue []queued) (found rows, prepared int, err error) {
 	if err := p.Sync(); err != nil {
 		return nil, 0, errors.Join(err, p.Close())
@@ -298,7 +299,7 @@ func (c *Conn) read(p *pgconn.Pipeline, queue []queued) (found rows, prepared in
 			queue = queue[1:]
 			continue
 		}
-		break // the end, or an error
+		break // the end of the pipeline, or an error
 	}
 	if cerr := p.Close(); err == nil {
 		err = cerr
@@ -308,7 +309,7 @@ func (c *Conn) read(p *pgconn.Pipeline, queue []queued) (found rows, prepared in
 
 // readRows reads the rows of one statement.
 func readRows(result *pgconn.ResultReader, err error) (found rows, _ error) {
-	found = rows{} // not nil: nothing was found
+	found = rows{} // not nil, which means that nothing was found
 	for err == nil && result.NextRow() {
 		var row []driver.Value
 		row, err = readRow(result.FieldDescriptions(), result.Values())
@@ -324,10 +325,10 @@ func readRows(result *pgconn.ResultReader, err error) (found rows, _ error) {
 	return found, err
 }
 
-// errRolledBack is returned by a commit of a transaction in which a statement has failed.
+// errRolledBack is the error of a commit if a statement of the transaction has failed.
 var errRolledBack = errors.New("the transaction was rolled back because a statement of it failed")
 
-// context returns the context that limits the statements now.
+// context returns the context that limits the current statements.
 func (c *Conn) context() context.Context {
 	switch {
 	case c.limit != nil:
@@ -338,7 +339,7 @@ func (c *Conn) context() context.Context {
 	return context.Background()
 }
 
-// explain returns the error of an exchange with its class. An error because the caller's context is done is that of the
+// explain returns the error of an exchange with its class. If the caller's context has ended, it returns the error of the
 // context.
 func (c *Conn) explain(ctx context.Context, err error) error {
 	if cause := c.context().Err(); cause != nil {

@@ -35,14 +35,14 @@ const (
 // Engine is one PostgreSQL database. It implements db.Engine.
 type Engine struct {
 	config *pgx.ConnConfig
-	// prepare says that the server keeps prepared statements from one transaction to the next. PgBouncer before 1.21 does
-	// not in its transaction mode.
+	// prepare is true if the server keeps prepared statements from one transaction to the next. PgBouncer before 1.21 does
+	// not keep them in transaction mode.
 	prepare bool
 }
 
-// NewEngine returns the engine of the database that a DSN names, a URL or key words as libpq takes them. Of the settings
-// of pgx it knows default_query_exec_mode: every value but cache_statement means that no statement stays prepared, as
-// PgBouncer's transaction mode needs it.
+// NewEngine returns the engine of the database that a DSN names. The DSN is a URL, or key words as in libpq. NewEngine
+// reads pgx's setting default_query_exec_mode: any value except cache_statement means that no statement stays prepared, as
+// PgBouncer's transaction mode requires.
 func NewEngine(dsn string) (*Engine, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -79,7 +79,7 @@ func (e *Engine) Dial(ctx context.Context, _ bool) (db.Conn, error) {
 	return c, nil
 }
 
-// Prepare implements db.Engine. The table of goose says which migrations the database has.
+// Prepare implements db.Engine. The table of goose contains the migrations that the database has.
 func (e *Engine) Prepare(ctx context.Context, writer db.Conn) error {
 	tables, err := e.ListTables(writer)
 	if err != nil {
@@ -112,7 +112,7 @@ func (e *Engine) Prepare(ctx context.Context, writer db.Conn) error {
 	return wrapError(e.migrate(ctx))
 }
 
-// migrate runs the missing migrations, each in a transaction. One process at a time does so.
+// migrate runs the missing migrations, each in a transaction. Only one process at a time migrates.
 func (e *Engine) migrate(ctx context.Context) error {
 	steps, err := migrations.Read(migrations.PostgreSQL)
 	if err != nil {
@@ -136,7 +136,7 @@ func (e *Engine) migrate(ctx context.Context) error {
 // Close implements db.Engine.
 func (e *Engine) Close() error { return nil }
 
-// Limit implements db.Engine. The server limits the space, the store does not.
+// Limit implements db.Engine. The server limits the space; the store does not.
 func (e *Engine) Limit() int64 { return 0 }
 
 // CountUsed implements db.Engine.
@@ -150,7 +150,7 @@ func (e *Engine) EndWrite(writer db.Conn, err error) (explained error, broken bo
 	return err, writer.(*Conn).raw.IsClosed()
 }
 
-// MeasureSpace implements db.Engine. What is free inside the tables is not known without reading them.
+// MeasureSpace implements db.Engine. The free space inside the tables is not known without reading the tables.
 func (e *Engine) MeasureSpace(c db.Conn) (s db.Space, err error) {
 	err = c.QueryOnce("SELECT CAST(coalesce(sum(pg_total_relation_size(c.oid)), 0) AS BIGINT) FROM pg_class c "+
 		"WHERE c.relnamespace = CAST(current_schema() AS regnamespace) AND c.relkind = 'r'", nil, func(r []driver.Value) error {
@@ -173,8 +173,8 @@ func (e *Engine) ListTables(c db.Conn) (names []string, err error) {
 	return names, err
 }
 
-// Sanitize implements db.Engine. It makes the space of deleted rows free for new ones. Their bytes stay until then, in
-// the log until that is used again, and in standbys and backups.
+// Sanitize implements db.Engine. It makes the space of deleted rows available for new rows. The bytes of deleted rows stay
+// until new rows overwrite them. In the log they stay until the log is reused, and they also stay in standbys and backups.
 func (e *Engine) Sanitize(ctx context.Context, p *db.Pool) (overwritten int64, err error) {
 	return 0, p.Write(ctx, func(c db.Conn) (bool, error) {
 		return false, c.QueryOnce("VACUUM", nil, func([]driver.Value) error { return nil })

@@ -34,8 +34,7 @@ const (
 	codeNoDatabase  = "3D000"
 )
 
-// wrapError returns an error of the driver with its class and its reason in words. It returns any other error as
-// it is.
+// wrapError returns an error of the driver with its class and a reason in words. It returns any other error unchanged.
 func wrapError(err error) error {
 	if err == nil || db.ClassOf(err) != db.NoClass {
 		return err
@@ -76,7 +75,7 @@ func wrapError(err error) error {
 	return &db.Error{Class: class, Reason: reason, Constraint: answer.ConstraintName, Err: err}
 }
 
-// wrapConnectionError returns an error of a connection that has failed with its class.
+// wrapConnectionError returns the error of a failed connection with its class.
 func wrapConnectionError(err error) error {
 	var connect *pgconn.ConnectError
 	var lost interface{ Timeout() bool }

@@ -30,8 +30,8 @@ func textOf(st *db.Statement, n int) string {
 	return numberParameters(text + st.Tail)
 }
 
-// numberParameters replaces ? by $1, $2 and so on, and ?2 by $2. As in SQLite a ? is one more than the highest number
-// before it. Texts in quotes are left as they are.
+// numberParameters replaces ? by $1, $2 and so on, and ?2 by $2. As in SQLite, a ? has the number after the highest number
+// before it. Quoted texts stay unchanged.
 func numberParameters(text string) string {
 	var out strings.Builder
 	highest, quoted := 0, false
@@ -65,8 +65,8 @@ const (
 	binaryFormat = 1
 )
 
-// appendParameters encodes values as parameters. Integers and texts are sent as text, so that PostgreSQL takes them for
-// the type that the statement needs there.
+// appendParameters encodes values as parameters. Integers and texts are sent as text, so that PostgreSQL converts them to
+// the type that the statement needs.
 func appendParameters(values [][]byte, formats []int16, args []driver.Value) ([][]byte, []int16, error) {
 	for _, arg := range args {
 		value, format := []byte(nil), int16(textFormat)
@@ -77,7 +77,7 @@ func appendParameters(values [][]byte, formats []int16, args []driver.Value) ([]
 		case string:
 			value = escape(arg)
 		case []byte:
-			// The caller may use the memory again before the statement is sent.
+			// The caller may reuse the memory before the statement is sent.
 			value, format = append([]byte{}, arg...), binaryFormat
 		default:
 			return nil, nil, fmt.Errorf("postgres: a parameter of type %T", arg)
@@ -114,7 +114,7 @@ func readRow(fields []pgconn.FieldDescription, raw [][]byte) ([]driver.Value, er
 				return nil, fmt.Errorf("postgres: column %s: %w", fields[i].Name, err)
 			}
 			row[i] = whole.Int64
-		default: // of a table that is not the store's own
+		default: // a type from a table that does not belong to the store
 			row[i] = slices.Clone(b)
 		}
 	}
@@ -128,8 +128,8 @@ var numbers = pgtype.NewMap()
 // mark begins an escape sequence in a text. No character has this number (Unicode, 23.7).
 const mark = "\U0010fffe"
 
-// escape returns a text as PostgreSQL can store it: valid UTF-8 without a zero byte. The bytes that it does not take,
-// and mark itself, are written as mark and two hexadecimal digits each.
+// escape returns a text in a form that PostgreSQL can store: valid UTF-8 without a zero byte. Each invalid byte, and each
+// byte of mark itself, becomes mark and two hexadecimal digits.
 func escape(text string) []byte {
 	if utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 && !strings.Contains(text, mark) {
 		return []byte(text)
@@ -164,7 +164,7 @@ func unescape(b []byte) string {
 		}
 		digits := after[:min(2, len(after))]
 		one, err := hex.DecodeString(digits)
-		if err != nil || len(one) != 1 { // another program wrote it
+		if err != nil || len(one) != 1 { // another program wrote the text
 			out.WriteString(mark)
 			text = after
 			continue

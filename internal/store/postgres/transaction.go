@@ -1,5 +1,5 @@
-// This file runs transactions. The first exchange of each also reads the generations, and locks them in a transaction that
-// writes. The last one carries the statements that still wait, and the commit.
+// This file runs transactions. The first exchange of each transaction also reads the generations. In a writing transaction
+// it also locks them. The last exchange sends the queued statements and the commit.
 
 package postgres
 
@@ -18,13 +18,13 @@ var (
 	setDurable = &db.Statement{Head: "SET LOCAL synchronous_commit = on"}
 )
 
-// RunTransaction implements db.Conn. A transaction first locks the row of table counter. So only one at a time writes,
-// and each statement sees what the transactions before it have committed.
+// RunTransaction implements db.Conn. A transaction first locks the row of the table counter. So only one transaction at a
+// time writes, and each statement sees what earlier transactions have committed.
 func (c *Conn) RunTransaction(ctx context.Context, work func() error) (broken bool, err error) {
 	return c.run(ctx, beginWrite, work)
 }
 
-// RunReading implements db.Conn.
+// RunReading implements db.Conn. The transaction does not lock the row of the table counter.
 func (c *Conn) RunReading(ctx context.Context, work func() error) (broken bool, err error) {
 	return c.run(ctx, beginRead, work)
 }
@@ -71,7 +71,7 @@ func (c *Conn) run(ctx context.Context, begin *db.Statement, work func() error) 
 	return c.end(ctx), err
 }
 
-// begin begins a transaction and calls the hook of its beginning.
+// begin begins a transaction and calls the hook for the beginning.
 func (c *Conn) begin(ctx context.Context, begin *db.Statement) error {
 	if err := c.push(variant{st: begin}, "", nil); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (c *Conn) begin(ctx context.Context, begin *db.Statement) error {
 	return db.Guard(func() error { return c.hooks.Begin(ctx, c, found[0]) })
 }
 
-// end ends a transaction that has failed. broken reports that the connection must not be used again.
+// end ends a failed transaction. broken reports that the connection must not be used again.
 func (c *Conn) end(ctx context.Context) (broken bool) {
 	clear(c.queue)
 	c.queue, c.queued = c.queue[:0], 0
@@ -110,15 +110,16 @@ func (c *Conn) end(ctx context.Context) (broken bool) {
 	return c.raw.TxStatus() != 'I' && c.raw.Exec(ctx, "ROLLBACK").Close() != nil
 }
 
-// RunDurably implements db.Conn. PostgreSQL waits for the disk at each commit unless it is set otherwise.
+// RunDurably implements db.Conn. PostgreSQL waits for the disk at each commit, unless a setting of the server says
+// otherwise.
 func (c *Conn) RunDurably(work func() (broken bool, err error)) (broken bool, err error) {
 	c.durable = true
 	defer func() { c.durable = false }()
 	return work()
 }
 
-// LimitTime implements db.Conn. A statement that runs when the time is over is cancelled. Statements that still wait to
-// be sent at the end of work are not limited.
+// LimitTime implements db.Conn. When the time is over, a running statement is cancelled. Statements that are still queued
+// at the end of work have no limit.
 func (c *Conn) LimitTime(ctx context.Context, max time.Duration, work func() error) error {
 	limit, cancel := context.WithTimeout(ctx, max)
 	defer cancel()

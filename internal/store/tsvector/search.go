@@ -1,10 +1,10 @@
 // This file finds rows in the order of their postings.
 //
-// PostgreSQL cannot read an inverted index in the order of postings. So there are two ways to the first rows that match.
-// One reads the rows in order and looks at each, which is quick for common words. The other has the index find all rows
-// that match, and sorts them, which is quick if they are few. PostgreSQL does not know which is quicker: it cannot know
-// how many rows have a word in one of 200 fields, or two words together. So a search reads a limited number of rows in
-// order, and if too few of them match, it has the index find the rest.
+// PostgreSQL cannot read an inverted index in the order of postings. So there are two ways to find the first rows that
+// match. The first way reads the rows in order and checks each row, which is fast for common words. The second way lets
+// the index find all rows that match, and sorts them, which is fast for few rows. PostgreSQL does not know which way is
+// faster, because it cannot know how many rows have a word in one of 200 fields, or two words together. So a search first
+// reads a limited number of rows in order. If too few of them match, it lets the index find the rest.
 
 package tsvector
 
@@ -21,26 +21,26 @@ import (
 )
 
 const (
-	readFirst   = 64      // how many postings are read in order at first, about a page
-	readMax     = 4096    // how many postings are read in order at most
-	rowsForEach = 64      // how many rows are looked at for each of them
-	readFound   = 1 << 17 // how many postings are read at most that the index has found, 1 MiB of them
+	readFirst   = 64      // how many postings are first read in order, about a page
+	readMax     = 4096    // the maximum number of postings that are read in order
+	rowsForEach = 64      // how many rows are checked for each of these postings
+	readFound   = 1 << 17 // the maximum number of postings from the index that are read at once, 1 MiB
 )
 
-// settings keep PostgreSQL from ways to the rows that take longer: compiling, starting more processes, reading the whole
-// table, sorting rows that an index has in order, and forgetting which rows of a page were found.
+// settings prevent PostgreSQL from choosing slower plans: compiling, starting more processes, reading the whole table,
+// sorting rows that an index has in order, and forgetting which rows of a page were found.
 var settings = [][2]string{{"jit", "off"}, {"max_parallel_workers_per_gather", "0"}, {"enable_seqscan", "off"}, {"enable_sort", "off"},
 	{"work_mem", "64MB"}}
 
-// changeSettings and restoreSettings run before and after each search, because the other statements of its transaction
-// must not be planned in this way. A setting with a dot in its name is a variable.
+// changeSettings and restoreSettings run before and after each search, because the other statements of the transaction
+// need the normal settings. A setting with a dot in its name is a variable.
 var (
 	changeSettings = &db.Statement{Head: setAll("set_config('understudy.%[1]s', current_setting('%[1]s'), true), " +
 		"set_config('%[1]s', '%[2]s', true)")}
 	restoreSettings = &db.Statement{Head: setAll("set_config('%[1]s', current_setting('understudy.%[1]s'), true)")}
 )
 
-// setAll returns a statement that does the same with each of the settings.
+// setAll returns a statement that applies format to the name and the value of each setting.
 func setAll(format string) string {
 	all := make([]string, len(settings))
 	for i, s := range settings {
@@ -49,9 +49,9 @@ func setAll(format string) string {
 	return "SELECT " + strings.Join(all, ", ")
 }
 
-// The statements end with the parameters: the posting to begin at, how many postings at most, and for inOrder how many
-// rows. The first three of their gaps are: a condition, a comparison and an order. OFFSET 0 and "+ 0" make PostgreSQL use
-// the index of lexemes.
+// The statements end with their parameters: the posting to begin at, the maximum number of postings, and for inOrder the
+// number of rows. The first three placeholders are a condition, a comparison and an order. OFFSET 0 and "+ 0" make
+// PostgreSQL use the index of lexemes.
 const (
 	inOrder = "SELECT string_agg(int8send(posting), '') FROM (SELECT posting FROM (SELECT posting, line, lexemes FROM words " +
 		"WHERE posting %[2]s ?%[4]d ORDER BY posting %[3]s LIMIT ?%[6]d) AS near WHERE %[1]s ORDER BY posting %[3]s LIMIT ?%[5]d) AS first"
@@ -72,16 +72,16 @@ type search struct {
 	c     db.Conn
 	query *wordrows.Query
 	up    bool
-	most  int // how many postings are read at most that the index has found
+	most  int // the maximum number of postings from the index that are read at once
 
 	near, all *statement
-	size      int            // how many postings were read the last time in order
-	next      int64          // the posting after the last one that was read
-	list      postings.Slice // the postings that were read and are not returned yet
-	ended     bool           // no row after those in list matches
+	size      int            // how many postings the last read in order returned
+	next      int64          // the position after the last posting that was read
+	list      postings.Slice // postings that were read but not returned yet
+	ended     bool           // whether no row after those in list matches
 }
 
-// statement is a text of SQL for one query with its parameters but the last.
+// statement is the SQL text for one query, with all parameters but the last ones.
 type statement struct {
 	text string
 	args []driver.Value
@@ -100,7 +100,7 @@ func (s *search) Advance(from int64) (int64, bool, error) {
 	}
 }
 
-// read reads the next postings.
+// read reads the next postings into the list.
 func (s *search) read(from int64) error {
 	if s.all == nil {
 		if enough, err := s.readInOrder(from); enough || err != nil {
@@ -113,8 +113,8 @@ func (s *search) read(from int64) error {
 	return err
 }
 
-// readInOrder reads the next postings if they are found among a limited number of rows. A search that advances to
-// postings far away reads few at a time.
+// readInOrder reads the next postings if a limited number of rows contains them. If the search has advanced to distant
+// postings, it reads only a few at a time.
 func (s *search) readInOrder(from int64) (enough bool, err error) {
 	if s.near == nil {
 		s.near = s.newStatement(inOrder, false)
@@ -127,7 +127,7 @@ func (s *search) readInOrder(from int64) (enough bool, err error) {
 	rows := s.size * rowsForEach
 	err = s.run(s.near, from, int64(s.size), int64(rows))
 	if n := len(s.list.Spots); err == nil && n < s.size && n >= s.size/4 {
-		err = s.run(s.near, from, int64(s.size), int64(2*rows*s.size/n)) // so many are probably enough
+		err = s.run(s.near, from, int64(s.size), int64(2*rows*s.size/n)) // this number is probably enough
 	}
 	return len(s.list.Spots) == s.size, err
 }
@@ -141,7 +141,7 @@ func (s *search) newStatement(format string, indexed bool) *statement {
 	return &statement{fmt.Sprintf(format, b.text, compare, order, n+1, n+2, n+3), b.args}
 }
 
-// run executes a statement with its last parameters, and puts what it finds into the list.
+// run executes a statement with its last parameters, and puts the postings it finds into the list.
 func (s *search) run(st *statement, last ...driver.Value) error {
 	s.list.Spots = nil
 	if err := s.c.Execute(changeSettings, 0); err != nil {

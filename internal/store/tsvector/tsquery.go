@@ -11,8 +11,8 @@ import (
 	"understudy/internal/store/wordrows"
 )
 
-// phrasesTogether is the number of phrases that one search of the index looks for. With more, each row that is found
-// takes longer; with fewer, PostgreSQL plans longer.
+// phrasesTogether is the number of phrases in one search of the index. With more phrases, each row that is found takes
+// longer. With fewer phrases, planning takes longer.
 const phrasesTogether = 8
 
 // simplify returns a query without the parts that match no row, or nil if the query matches none.
@@ -39,11 +39,11 @@ func simplify(q *wordrows.Query) *wordrows.Query {
 // condition is a condition on the columns of a row, in SQL.
 type condition struct {
 	text string
-	args []driver.Value // the parameters of text, from ?1 on
+	args []driver.Value // the parameters in text, from ?1 on
 }
 
-// newCondition returns the condition that a row matches a query. If indexed is set, the index can find the rows.
-// Otherwise the condition is quick to compute for a row.
+// newCondition returns the condition that a row matches a query. If indexed is set, the index can find the rows. Otherwise
+// the condition is fast to compute for a single row.
 func newCondition(q *wordrows.Query, indexed bool) *condition {
 	b := &condition{}
 	b.text = b.match(q, indexed, true)
@@ -53,7 +53,7 @@ func newCondition(q *wordrows.Query, indexed bool) *condition {
 	return b
 }
 
-// hasWord reports whether one of the parts of a query is decided by the lexemes alone.
+// hasWord reports whether the lexemes alone decide a part of the query.
 func hasWord(q *wordrows.Query) bool {
 	if len(q.Parts) == 0 {
 		return !hasPhrase(q)
@@ -66,7 +66,7 @@ func hasWord(q *wordrows.Query) bool {
 	return false
 }
 
-// hasPhrase reports whether one of the phrases of a query has several words.
+// hasPhrase reports whether a phrase of the query has several words.
 func hasPhrase(q *wordrows.Query) bool {
 	for _, phrase := range q.Phrases {
 		if strings.Contains(phrase, " ") {
@@ -76,8 +76,9 @@ func hasPhrase(q *wordrows.Query) bool {
 	return false
 }
 
-// match returns the condition that a row matches a query. It may be wrong for lines that are too long, which have no
-// lexemes. If more is set, it is true for all of them that match, otherwise it is false for all that do not.
+// match returns the condition that a row matches a query. It may be wrong for rows whose lines are too long, because they
+// have no lexemes. If more is set, the condition holds for every such row that matches. Otherwise it holds for no such row
+// that does not match.
 func (b *condition) match(q *wordrows.Query, indexed, more bool) string {
 	switch q.Op {
 	case wordrows.AnyPhrase:
@@ -92,7 +93,7 @@ func (b *condition) match(q *wordrows.Query, indexed, more bool) string {
 	return join(q.Op, parts)
 }
 
-// matchPhrases is match for a query with phrases.
+// matchPhrases does what match does, for a query of phrases.
 func (b *condition) matchPhrases(q *wordrows.Query, indexed, more bool) string {
 	phrases := hasPhrase(q)
 	if phrases && !indexed {
@@ -138,8 +139,8 @@ func (b *condition) matchLine(q *wordrows.Query) string {
 	default:
 		o := newOutline(q)
 		all := "string_to_array(" + b.param(strings.Join(texts, "\n")) + ", E'\\n')"
-		// The text at the first place where head is mostly decides, and is found in a list sooner than each text of the list
-		// in the line.
+		// Usually the text at the first occurrence of head decides. Comparing that text with the list is faster than
+		// searching the line for each text of the list.
 		return fmt.Sprintf("(line LIKE %s AND (substr(line, strpos(line, %s) - %d, %d) = ANY (%s) "+
 			"OR EXISTS (SELECT FROM unnest(%[5]s) AS text WHERE strpos(line, text) > 0)))",
 			b.param(o.pattern), b.param(o.head), o.before, o.length, all)
@@ -176,7 +177,7 @@ func writeLexemes(phrase string, prefix bool) string {
 	return "(" + all + ")"
 }
 
-// textsOf returns the texts of which the line of a matching row has one.
+// textsOf returns texts. The line of a matching row contains at least one of them.
 func textsOf(q *wordrows.Query) []string {
 	end := " "
 	if q.Prefix {
@@ -189,15 +190,16 @@ func textsOf(q *wordrows.Query) []string {
 	return all
 }
 
-// outline is what the texts of a query have in common. Mostly they are the same words with the tags of several fields.
+// outline describes what the texts of a query have in common. Usually they are the same words with the tags of several
+// fields.
 type outline struct {
-	pattern string // a pattern for LIKE that every line with one of the texts has
-	head    string // the first characters that all texts have after those in which they differ
+	pattern string // a LIKE pattern that matches every line with one of the texts
+	head    string // the first characters that are equal in all texts, after the characters that differ
 	before  int    // the number of characters before head
-	length  int    // the number of characters of a text
+	length  int    // the number of characters of each text
 }
 
-// newOutline compares the texts of a query. They have nothing in common if they are not of the same length.
+// newOutline compares the texts of a query. Texts of different lengths have nothing in common.
 func newOutline(q *wordrows.Query) outline {
 	texts := textsOf(q)
 	first := []rune(texts[0])

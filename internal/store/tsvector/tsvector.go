@@ -1,8 +1,8 @@
-// Package tsvector stores the index of words in a table of PostgreSQL, one row for each posting: the line of the row
-// (wordrows.Row) and its lexemes, which are its different words.
+// Package tsvector stores the index of words in a PostgreSQL table. The table has one row for each posting: the line of
+// the row (wordrows.Row) and its lexemes, which are the different words of the line.
 //
-// An inverted index of the lexemes (GIN) finds rows by words. It knows no order of words, so a phrase is then looked for
-// in the line. What is found is exactly what wordrows.Query.Match says.
+// An inverted index of the lexemes (GIN) finds rows by words. It does not know the order of words, so phrases are searched
+// in the line. The rows found are exactly those that wordrows.Query.Match accepts.
 package tsvector
 
 import (
@@ -16,12 +16,13 @@ import (
 // Table implements wordrows.Table with the table words of a PostgreSQL database.
 type Table struct{}
 
-// lexemesOfLine is the lexemes of a line. A TSVECTOR takes 1 MiB of lexemes, and array_to_tsvector makes a broken one of
-// more (PostgreSQL 15). So a longer line has the lexeme tooLong alone, and its words are looked for in the line.
+// lexemesOfLine is an expression for the lexemes of a line. A TSVECTOR holds at most 1 MiB of lexemes, and
+// array_to_tsvector returns a damaged TSVECTOR if there are more (PostgreSQL 15). So a longer line has only the lexeme
+// tooLong, and its words are searched in the line.
 const lexemesOfLine = "array_to_tsvector(CASE WHEN octet_length(line) > 1000000 THEN ARRAY['" + tooLong + "'] " +
 	"ELSE array_remove(string_to_array(line, ' '), '') END)"
 
-// tooLong is the lexeme of lines that are too long. It is no word, because words have only letters, digits and
+// tooLong is the lexeme of lines that are too long. It cannot be a word, because words have only letters, digits and
 // characters beyond ASCII.
 const tooLong = "!"
 
@@ -30,11 +31,11 @@ var (
 		" FROM (VALUES ", Tuple: "(?::bigint, ?::text)", Tail: ") AS new (posting, line) " +
 		"ON CONFLICT (posting) DO UPDATE SET line = excluded.line, lexemes = excluded.lexemes"}
 	deleteRows = &db.Statement{Head: "DELETE FROM words WHERE posting IN (", Tuple: "?", Tail: ")"}
-	// deleteAll is no TRUNCATE, because transactions that began before must still find the rows.
+	// deleteAll is not a TRUNCATE, because transactions that began earlier must still find the rows.
 	deleteAll = &db.Statement{Head: "DELETE FROM words"}
 )
 
-// Update implements wordrows.Table. It replaces a row that is to be deleted and written again.
+// Update implements wordrows.Table. A row that is deleted and written again is replaced.
 func (Table) Update(c db.Conn, writes wordrows.Pending) error {
 	var gone, rows []driver.Value
 	for i := range writes {
@@ -55,15 +56,15 @@ func (Table) Update(c db.Conn, writes wordrows.Pending) error {
 // Clear implements wordrows.Table.
 func (Table) Clear(c db.Conn) error { return c.Execute(deleteAll, 0) }
 
-// ListBeginning implements wordrows.Table. PostgreSQL has no list of the words of an index, so the answer is that there
-// may be many. Searches then look in every field.
+// ListBeginning implements wordrows.Table. PostgreSQL has no list of the words of an index, so the answer is always that
+// there may be many. Searches then search every field.
 func (Table) ListBeginning(db.Conn, string, int) (all []string, many bool, err error) {
 	return nil, true, nil
 }
 
 var selectAll = &db.Statement{Head: "SELECT posting, line, lexemes = " + lexemesOfLine + " FROM words", Whole: true}
 
-// VisitWords implements wordrows.Table. For a row whose lexemes are not those of its line it also yields an empty word,
+// VisitWords implements wordrows.Table. If the lexemes of a row do not belong to its line, it also yields an empty word,
 // which no row has.
 func (Table) VisitWords(c db.Conn, yield func(wordrows.Word) error) error {
 	return c.Query(selectAll, 0, nil, func(r []driver.Value) error {
@@ -84,11 +85,11 @@ func (Table) VisitWords(c db.Conn, yield func(wordrows.Word) error) error {
 	})
 }
 
-// Reload implements wordrows.Table. A connection remembers nothing of the table, so there is nothing to do.
+// Reload implements wordrows.Table. It does nothing, because a connection caches nothing of the table.
 func (Table) Reload(db.Conn) error { return nil }
 
-// Sanitize implements wordrows.Table. No statement overwrites single rows in PostgreSQL's files, so there is nothing to do
-// here. Deleted rows are there until VACUUM has freed their space and others were written to it. The index of lexemes
-// keeps a word of deleted rows alone until REINDEX or VACUUM FULL writes the index anew: VACUUM only empties its list of
-// rows (PostgreSQL 15, ginvacuum.c).
+// Sanitize implements wordrows.Table. It does nothing, because no statement overwrites single rows in PostgreSQL's files.
+// Deleted rows stay in the files until VACUUM has freed their space and other rows were written there. The index of
+// lexemes keeps a word that only deleted rows had, until REINDEX or VACUUM FULL rebuilds the index. VACUUM only empties
+// the word's list of rows (PostgreSQL 15, ginvacuum.c).
 func (Table) Sanitize(context.Context, *db.Pool) error { return nil }

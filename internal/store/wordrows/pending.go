@@ -1,4 +1,4 @@
-// This file handles rows that wait to be written. Searches already find them.
+// This file handles rows that are not written yet. Searches already find them.
 
 package wordrows
 
@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Pending is writes in the order of their postings. A posting has one row to delete, one row to write, or first
-// a row to delete and then a row to write.
+// Pending contains writes in the order of their postings. A posting has one row to delete, or one row to write, or a row
+// to delete followed by a row to write.
 type Pending []Write
 
 // Sort sorts the writes of one save in the order of a Pending.

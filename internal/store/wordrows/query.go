@@ -1,4 +1,4 @@
-// This file says which rows a query matches, and finds them among the written rows and the rows that wait.
+// This file decides which rows a query matches. It finds them among the written rows and the pending rows.
 
 package wordrows
 
@@ -13,7 +13,7 @@ import (
 type Op int
 
 const (
-	AnyPhrase          Op = iota // one of the phrases in Phrases is in the row; the query has no parts
+	AnyPhrase          Op = iota // the row has one of the phrases in Phrases; the query has no parts
 	AllParts                     // every part matches; there is at least one part
 	AnyPart                      // one of the parts matches; there is at least one part
 	FirstWithoutSecond           // the first of two parts matches and the second does not
@@ -22,13 +22,13 @@ const (
 // Query describes rows. Its zero value matches no row.
 type Query struct {
 	Op      Op
-	Phrases []string // phrases, each of which is words separated by a space
+	Phrases []string // phrases; each has words separated by single spaces
 	Prefix  bool     // the last word of each phrase matches all words that begin with it
 	Parts   []Query
 }
 
-// Find returns the postings whose rows match a query, as if the pending rows were written. If up is set, they are in
-// ascending order.
+// Find returns the postings of the rows that match a query, as if the pending rows were already written. If up is set, the
+// postings are in ascending order.
 func (s *Snapshot) Find(q *Query, up bool) (postings.Iterator, error) {
 	written, err := s.Table.Search(s.C, q, up)
 	if err != nil || len(s.Pending) == 0 {
@@ -49,7 +49,7 @@ func (s *Snapshot) Find(q *Query, up bool) (postings.Iterator, error) {
 	return postings.Unite(up, postings.Exclude(up, written, touched), found), nil
 }
 
-// Match reports whether Find would find a row.
+// Match reports whether Find would return the posting of a row.
 func (q *Query) Match(row *Row) bool { return q.match(row.Line()) }
 
 // match reports whether the query matches the line of a row.
