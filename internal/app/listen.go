@@ -174,8 +174,12 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 // openFeed creates the feed. Its streams end before the viewer's port waits for its last responses.
 func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 	c := a.opts.Settings.Feed
+	sharing, err := a.readSharing(ctx)
+	if err != nil {
+		return nil, err
+	}
 	f, err := feed.New(ctx, feed.Options{
-		Sources: a.sources, Store: a.db, KV: a.db.KV, Policy: p.feed(), Token: a.opts.Dir.Token,
+		Sharing: sharing, Sources: a.sources, Store: a.db, KV: a.db.KV, Policy: p.feed(), Token: a.opts.Dir.Token,
 		Enqueue: a.jobs.Enqueue, OnSubscribed: a.mirror.NoteReader,
 		Audit: a.audit, Now: time.Now, Logger: a.log,
 		Limits: feed.Limits{

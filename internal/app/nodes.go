@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -173,4 +174,16 @@ func (a *App) countNodes() int {
 // setBudget gives a source's client its share of the budget of all processes on the database.
 func setBudget(c *upstream.Client, s *config.Source, processes int) {
 	c.SetBudget(s.Rate/float64(processes), max(1, s.Concurrency/processes))
+}
+
+// readSharing returns whether other processes serve the feed of the same database.
+func (a *App) readSharing(ctx context.Context) (feed.Sharing, error) {
+	if a.saved.fleet == nil {
+		return feed.Alone, nil
+	}
+	all, err := a.db.Nodes.List(ctx)
+	if slices.ContainsFunc(all, func(n nodes.Node) bool { return n.Left > 0 }) {
+		return feed.Joined, err
+	}
+	return feed.Shared, err
 }

@@ -97,7 +97,8 @@ type Options struct {
 	// Audit records commands to webhooks and requests for the feed. If nil, nothing is recorded.
 	Audit understudy.Auditor
 	// Token gives a local request that carries it access to everything. An empty token gives no access.
-	Token string
+	Token   string
+	Sharing Sharing // whether other processes serve the same feed
 	// OnSubscribed is called repeatedly while a source has a subscriber. It may be nil.
 	OnSubscribed func(source string)
 	Now          func() time.Time // the clock; nil means time.Now
@@ -164,7 +165,7 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 		f.names = append(f.names, s.Name)
 		heads[s.Name] = f.readers[s.Name].head
 	}
-	if f.places.runs, err = openRuns(ctx, o.KV, o.Now().UnixMilli(), heads, o.Logger); err != nil {
+	if f.places.runs, err = openRuns(ctx, o.KV, o.Now().UnixMilli(), heads, o.Sharing, o.Logger); err != nil {
 		return nil, err
 	}
 	f.hooks = newHooks(f)

@@ -8,11 +8,22 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"understudy"
+)
+
+// Sharing says whether several processes serve the feed of one database.
+type Sharing int
+
+// The sorts of sharing.
+const (
+	Alone  Sharing = iota // no other process can serve it
+	Shared                // others can
+	Joined                // others do already
 )
 
 // runsKey is the key under which the KV store has the runs.
@@ -32,13 +43,23 @@ type run struct {
 // next run starts below the cursor's number.
 type runs []run
 
-// openRuns reads the runs of a store and adds a new run. If the run cannot be saved, openRuns logs a warning, and
-// the cursors of this run are refused after the next start.
-func openRuns(ctx context.Context, s understudy.KV, began int64, heads map[string]int64, log *slog.Logger) (all runs, err error) {
+// joinTime is how long after the start of a run another process may still take part in it, if nothing has changed since.
+// Processes that start together do not know of each other yet. No backup is restored within this time.
+const joinTime = 10_000 // milliseconds
+
+// openRuns reads the runs of a store and adds a new run. A process that joins others on the same database takes part in
+// their run, so that all accept each other's cursors. If the run cannot be saved, openRuns logs a warning, and the cursors
+// of this run are refused after the next start.
+func openRuns(
+	ctx context.Context, s understudy.KV, began int64, heads map[string]int64, shared Sharing, log *slog.Logger,
+) (all runs, err error) {
 	if err := understudy.ReadJSON(ctx, s, runsKey, &all); err != nil {
 		return nil, fmt.Errorf("feed: cursors: %w", err)
 	}
 	if last := len(all) - 1; last >= 0 {
+		if shared == Joined || shared == Shared && began-all[last].ID < joinTime && maps.Equal(all[last].Heads, heads) {
+			return all, nil
+		}
 		began = max(began, all[last].ID+1)
 	}
 	all = append(all[max(0, len(all)+1-maxRuns):], run{ID: began, Heads: heads})

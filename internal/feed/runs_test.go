@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"understudy/internal/checktest"
 )
 
 // copyOf returns a store as it is now: a backup.
@@ -59,7 +61,7 @@ func TestPlacesOfRunsThatAreNoLongerKept(t *testing.T) {
 	var all runs
 	for i := range int64(maxRuns + 10) {
 		var err error
-		all, err = openRuns(context.Background(), tab, 1, map[string]int64{"twilio": 10 * i}, slog.New(slog.DiscardHandler))
+		all, err = openRuns(context.Background(), tab, 1, map[string]int64{"twilio": 10 * i}, Alone, slog.New(slog.DiscardHandler))
 		if err != nil || len(all) > maxRuns {
 			t.Fatal(len(all), err)
 		}
@@ -77,4 +79,23 @@ func TestPlacesOfRunsThatAreNoLongerKept(t *testing.T) {
 			t.Errorf("change %d of run %d: %v, want %v", c.n, c.run, got, c.told)
 		}
 	}
+}
+
+// Processes that serve one database accept each other's cursors, also those that start together.
+func TestProcessesOfOneDatabaseShareARun(t *testing.T) {
+	tab, log := newTable(), slog.New(slog.DiscardHandler)
+	open := func(began, head int64, sharing Sharing) runs {
+		all, err := openRuns(t.Context(), tab, began, map[string]int64{"twilio": head}, sharing, log)
+		checktest.MustNoError(t, err, "open at %d", began)
+		return all
+	}
+	first := open(1_000_000, 10, Shared)
+	together := open(1_000_500, 10, Shared)
+	checktest.Equal(t, together.currentID(), first.currentID(), "run of a process that started with the first")
+	later := open(5_000_000, 70, Joined)
+	checktest.Equal(t, later.currentID(), first.currentID(), "run of a process that joined later")
+	checktest.True(t, later.isKnown("twilio", 90, first.currentID()), "a cursor of the first process is refused at the one that joined")
+	checktest.True(t, open(1_001_000, 11, Shared).currentID() != first.currentID(), "a run is shared although there are changes since")
+	checktest.True(t, open(9_000_000, 11, Shared).currentID() > 1_001_000, "an old run is shared")
+	checktest.True(t, open(9_000_001, 11, Alone).currentID() == 9_000_001, "a process that is alone joins a run")
 }
