@@ -91,8 +91,7 @@ func (d *demo) compare(ctx context.Context) {
 	}
 }
 
-// syncAll fetches every record of the polled kinds, so that a newcomer's searches find something. Then it prints what can
-// be tried.
+// syncAll fetches every record of the polled kinds, so that a newcomer's searches find something. Then it prints what can be tried.
 func (d *demo) syncAll(ctx context.Context) error {
 	before, err := d.readStats(ctx)
 	if err != nil {
@@ -184,8 +183,7 @@ func (c *comparison) askOnce(ctx context.Context, w way, uri string) (outcome, e
 	return c.timeRun(ctx, uri, func() error { _, err := w.get(ctx, uri); return err })
 }
 
-// askRepeatedly requests a stored page many times and returns the median time. It requests the page only once directly
-// from the API.
+// askRepeatedly requests a stored page many times and returns the median time. It requests the page only once directly from the API.
 func (c *comparison) askRepeatedly(ctx context.Context, w way, uri string) (outcome, error) {
 	if w == c.direct {
 		return c.askOnce(ctx, w, uri)

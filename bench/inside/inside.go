@@ -135,9 +135,8 @@ func follow(ctx context.Context, r *rig.Run, address string, pages int) error {
 	return c.Err
 }
 
-// split adds up CPU time by package. A sample belongs to the innermost function on the stack that is in one of our
-// packages, without what is below the Write of an answer. Other samples belong to the garbage collector, net/http or the
-// rest of the runtime.
+// split adds up CPU time by package. A sample belongs to the innermost function on the stack that is in one of our packages, without
+// what is below the Write of an answer. Other samples belong to the garbage collector, net/http or the rest of the runtime.
 func split(path string) (map[string]time.Duration, error) {
 	file, err := os.Open(path)
 	if err != nil {

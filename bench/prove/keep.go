@@ -73,8 +73,7 @@ func openKeep(root string) (*keep, error) {
 	return k, k.read()
 }
 
-// read adds results from the report that are missing or older here, because another run may have written the report in the
-// meantime.
+// read adds results from the report that are missing or older here, because another run may have written the report in the meantime.
 func (k *keep) read() error {
 	data, err := os.ReadFile(k.path())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -49,9 +49,8 @@ func (p part) detail(out []byte) string {
 	return strings.Join(strings.Fields(string(lines[len(lines)-1])), " ")
 }
 
-// The full counts. All parts together take seven hours on two cores, half of which is fuzzing. A run continues where the
-// run before stopped. With more time, parts are run again and their times add up. Environment variables can replace some
-// of the counts.
+// The full counts. All parts together take seven hours on two cores, half of which is fuzzing. A run continues where the run before
+// stopped. With more time, parts are run again and their times add up. Environment variables can replace some of the counts.
 const (
 	fuzzTime      = "2m"
 	races         = "20" // or as many as begin within racing
@@ -115,8 +114,7 @@ func find(ctx context.Context, root string) ([]part, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The package comes first. After a flag that go does not know, go would pass the package to the test as an
-		// argument.
+		// The package comes first. After a flag that go does not know, go would pass the package to the test as an argument.
 		test := func(args ...string) []string { return append([]string{gotool, "test", p.ImportPath}, args...) }
 		ok := regexp.MustCompile(`(?m)^(ok|FAIL|--- FAIL|panic).*$`)
 		own := []source{{module: ".", path: p.ImportPath, test: true}}
@@ -232,8 +230,7 @@ func drawnAPIs(gotool string, p pkg, own []source) part {
 	}
 }
 
-// endToEnd is a test of the e2e module, named by its folder and its function. The line of the output that contains told is
-// stored.
+// endToEnd is a test of the e2e module, named by its folder and its function. The line of the output that contains told is stored.
 func endToEnd(gotool, what, where, env, told string, usual time.Duration) part {
 	folder, test, _ := strings.Cut(where, "/")
 	return part{
@@ -254,9 +251,8 @@ func reader(gotool string) part {
 	}
 }
 
-// kills is how often each test of a package kills a process with kill -9. The tests read it from PROVE_KILLS. Their child
-// processes are the test's own binary, without -race. Child processes that run jobs are cheap to replace, so they are
-// killed more often.
+// kills is how often each test of a package kills a process with kill -9. The tests read it from PROVE_KILLS. Their child processes are
+// the test's own binary, without -race. Child processes that run jobs are cheap to replace, so they are killed more often.
 var kills = map[string]string{"TestFilesKillNine": "200", "TestKillFollower": "200", "TestKillNine": "200", "TestKillWorker": "500"}
 
 // fullCounts is the environment variable that makes some tests run their full count.

@@ -47,8 +47,7 @@ func main() {
 	}
 }
 
-// long is the maximum time for one test in `make test`. A longer test runs a sample there, and runs completely in `make
-// prove`.
+// long is the maximum time for one test in `make test`. A longer test runs a sample there, and runs completely in `make prove`.
 const long = 20 * time.Second
 
 // event is a line of `go test -json` (go doc test2json).

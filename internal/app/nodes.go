@@ -30,8 +30,7 @@ const pokeClientTimeout = time.Second
 // changesAtOnce is the maximum number of changes of other processes that are read at once.
 const changesAtOnce = 1000
 
-// openFleet prepares this process for other processes on the same database. Other processes are possible only with
-// PostgreSQL.
+// openFleet prepares this process for other processes on the same database. Other processes are possible only with PostgreSQL.
 func (a *App) openFleet(ctx context.Context) error {
 	cfg := a.opts.Settings
 	if !store.IsPostgreSQL(cfg.Store.DSN) {
@@ -97,8 +96,7 @@ type others struct {
 	processes int              // the number of processes that share the budgets
 }
 
-// follow passes on the changes of other processes since the last call. Changes of this process are passed on again, which
-// does no harm.
+// follow passes on the changes of other processes since the last call. Changes of this process are passed on again, which does no harm.
 func (o *others) follow(ctx context.Context, are bool) {
 	if o == nil {
 		return

@@ -30,8 +30,7 @@ const (
 	renewTimeout = 5 * time.Second
 	// margin is how much earlier the lease ends for the node itself than for the database.
 	margin = 200 * time.Millisecond
-	// maxAwait is the maximum time that a call waits for other nodes. By then the leases of nodes that do not answer have
-	// ended.
+	// maxAwait is the maximum time that a call waits for other nodes. By then the leases of nodes that do not answer have ended.
 	maxAwait = nodes.Lease + time.Second
 	// noticeDelay is how long changes are collected before the other nodes are notified.
 	noticeDelay = 20 * time.Millisecond
@@ -98,8 +97,7 @@ func New(o Options) *Fleet {
 // IsCurrent reports whether memory contains every change for which other nodes have waited. It is fast.
 func (f *Fleet) IsCurrent() bool { return f.uptime() < f.until.Load() }
 
-// uptime returns a time in nanoseconds. If the system has such a clock, it includes the time in which the machine was
-// suspended.
+// uptime returns a time in nanoseconds. If the system has such a clock, it includes the time in which the machine was suspended.
 func (f *Fleet) uptime() int64 {
 	if t, ok := readBootTime(); ok {
 		return t

@@ -36,8 +36,7 @@ type pokes struct {
 	to      map[string]bool // the nodes to which a poke is being sent
 }
 
-// sendPokes tells other nodes that there is something new. It sends at most one poke at a time to each node. It does not
-// wait.
+// sendPokes tells other nodes that there is something new. It sends at most one poke at a time to each node. It does not wait.
 func (f *Fleet) sendPokes(others []nodes.Node) {
 	if f.o.Secret.IsEmpty() {
 		return

@@ -13,9 +13,8 @@ import (
 // moves the rows after it to other pages.
 func (r *Rules) IsSliding() bool { return r.Page != "" && len(r.Tokens) == 0 && !r.IsOnePage() }
 
-// HasFixedRows reports whether the number of a page determines which rows the page contains. It returns false if the
-// upstream's page size is not known. It also returns false if the list follows links and pages may be numbered from 0 or
-// 1.
+// HasFixedRows reports whether the number of a page determines which rows the page contains. It returns false if the upstream's page
+// size is not known. It also returns false if the list follows links and pages may be numbered from 0 or 1.
 func (r *Rules) HasFixedRows(q understudy.Query) bool {
 	_, size, err := r.readPosition(&Answer{Query: q})
 	return r.IsSliding() && err == nil && size > 0 && (r.Style == "number" || r.Style == "offset" || r.First != 0)

@@ -84,8 +84,7 @@ func findWatchable(name string) int {
 	return -1
 }
 
-// noteChange marks the topic of a value that the open transaction changes. Other processes then read the values of the
-// topic again.
+// noteChange marks the topic of a value that the open transaction changes. Other processes then read the values of the topic again.
 func (k *Table) noteChange(name string, value []byte) {
 	if i := findWatchable(name); i >= 0 {
 		k.pool.MarkChanged(watchable[i].topic)

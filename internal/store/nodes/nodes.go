@@ -53,9 +53,8 @@ type Table struct {
 	pool      *db.Pool
 	noteWrite func() // called after a write of another process
 	others    atomic.Pointer[Others]
-	// conn has the connection for renewals, and claims has the connections for claims. So neither waits for the
-	// transactions of the store. A connection is nil until it is dialled. A goroutine takes a connection from the channel
-	// before it uses the connection.
+	// conn has the connection for renewals, and claims has the connections for claims. So neither waits for the transactions of the store.
+	// A connection is nil until it is dialled. A goroutine takes a connection from the channel before it uses the connection.
 	conn, claims chan db.Conn
 }
 

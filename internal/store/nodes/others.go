@@ -14,13 +14,11 @@ import (
 type Others struct {
 	// Written is called after a write to any kind, with the generation of each kind.
 	Written func(source, kind string, generation int64)
-	// Deleted is called after pages were deleted that must not be shown any more, and after records were deleted without a
-	// change.
+	// Deleted is called after pages were deleted that must not be shown any more, and after records were deleted without a change.
 	Deleted func()
 }
 
-// SetOthers sets the functions that are called for the writes of other processes. It calls Others.Written for earlier
-// writes.
+// SetOthers sets the functions that are called for the writes of other processes. It calls Others.Written for earlier writes.
 func (t *Table) SetOthers(ctx context.Context, o Others) error {
 	leave, err := t.pool.Begin()
 	if err != nil {

@@ -16,8 +16,7 @@ const (
 	// inspection.
 	vacuumSize = 512 << 10
 
-	// maxPasses is how often a database is cleaned until nothing is left to clean. Triggers may write when rows are
-	// deleted.
+	// maxPasses is how often a database is cleaned until nothing is left to clean. Triggers may write when rows are deleted.
 	maxPasses = 3
 )
 

@@ -23,8 +23,7 @@ const (
 	// takeTimeout is how long a test waits for its database.
 	takeTimeout = time.Minute
 
-	// grace is how long a session may still be open after its test has ended. The server notices only later that a
-	// connection was closed.
+	// grace is how long a session may still be open after its test has ended. The server notices only later that a connection was closed.
 	grace = 3 * time.Second
 
 	// maxLogLines is how many lines of the server's log a failed test shows.
@@ -99,8 +98,7 @@ func (p *Pool) pop() *database {
 	return db
 }
 
-// release returns a database to the pool. If a session is still open in the database, the test fails and the database is
-// dropped.
+// release returns a database to the pool. If a session is still open in the database, the test fails and the database is dropped.
 func (p *Pool) release(t testing.TB, db *database, logStart int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), takeTimeout)

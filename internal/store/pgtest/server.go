@@ -36,8 +36,7 @@ const (
 //go:embed watchdog.sh
 var watchdog string
 
-// defaults are the settings of a server. The data need not survive a power failure, because the server ends with the test
-// binary.
+// defaults are the settings of a server. The data need not survive a power failure, because the server ends with the test binary.
 var defaults = []string{
 	"listen_addresses=", "port=5432", "max_connections=200", "shared_buffers=32MB",
 	"fsync=off", "synchronous_commit=off", "full_page_writes=off", "wal_level=minimal", "max_wal_senders=0", "max_wal_size=256MB",

@@ -121,8 +121,7 @@ func (c *Conn) Expect(st *db.Statement, n int, args ...driver.Value) error {
 	return nil
 }
 
-// takeAhead returns the rows of the last query in the queue if Expect has announced that query. It removes the query from
-// the queue.
+// takeAhead returns the rows of the last query in the queue if Expect has announced that query. It removes the query from the queue.
 func (c *Conn) takeAhead() (found rows, ok bool, err error) {
 	last := len(c.queue) - 1
 	key := c.queue[last].identify()
@@ -339,8 +338,7 @@ func (c *Conn) context() context.Context {
 	return context.Background()
 }
 
-// explain returns the error of an exchange with its class. If the caller's context has ended, it returns the error of the
-// context.
+// explain returns the error of an exchange with its class. If the caller's context has ended, it returns the error of the context.
 func (c *Conn) explain(ctx context.Context, err error) error {
 	if cause := c.context().Err(); cause != nil {
 		return cause

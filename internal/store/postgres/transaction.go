@@ -110,8 +110,7 @@ func (c *Conn) end(ctx context.Context) (broken bool) {
 	return c.raw.TxStatus() != 'I' && c.raw.Exec(ctx, "ROLLBACK").Close() != nil
 }
 
-// RunDurably implements db.Conn. PostgreSQL waits for the disk at each commit, unless a setting of the server says
-// otherwise.
+// RunDurably implements db.Conn. PostgreSQL waits for the disk at each commit, unless a setting of the server says otherwise.
 func (c *Conn) RunDurably(work func() (broken bool, err error)) (broken bool, err error) {
 	c.durable = true
 	defer func() { c.durable = false }()

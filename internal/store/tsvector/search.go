@@ -49,9 +49,8 @@ func setAll(format string) string {
 	return "SELECT " + strings.Join(all, ", ")
 }
 
-// The statements end with their parameters: the posting to begin at, the maximum number of postings, and for inOrder the
-// number of rows. The first three placeholders are a condition, a comparison and an order. OFFSET 0 and "+ 0" make
-// PostgreSQL use the index of lexemes.
+// The statements end with their parameters: the posting to begin at, the maximum number of postings, and for inOrder the number of rows.
+// The first three placeholders are a condition, a comparison and an order. OFFSET 0 and "+ 0" make PostgreSQL use the index of lexemes.
 const (
 	inOrder = "SELECT string_agg(int8send(posting), '') FROM (SELECT posting FROM (SELECT posting, line, lexemes FROM words " +
 		"WHERE posting %[2]s ?%[4]d ORDER BY posting %[3]s LIMIT ?%[6]d) AS near WHERE %[1]s ORDER BY posting %[3]s LIMIT ?%[5]d) AS first"

@@ -76,9 +76,8 @@ func hasPhrase(q *wordrows.Query) bool {
 	return false
 }
 
-// match returns the condition that a row matches a query. It may be wrong for rows whose lines are too long, because they
-// have no lexemes. If more is set, the condition holds for every such row that matches. Otherwise it holds for no such row
-// that does not match.
+// match returns the condition that a row matches a query. It may be wrong for rows whose lines are too long, because they have no
+// lexemes. If more is set, the condition holds for every such row that matches. Otherwise it holds for no such row that does not match.
 func (b *condition) match(q *wordrows.Query, indexed, more bool) string {
 	switch q.Op {
 	case wordrows.AnyPhrase:
@@ -190,8 +189,7 @@ func textsOf(q *wordrows.Query) []string {
 	return all
 }
 
-// outline describes what the texts of a query have in common. Usually they are the same words with the tags of several
-// fields.
+// outline describes what the texts of a query have in common. Usually they are the same words with the tags of several fields.
 type outline struct {
 	pattern string // a LIKE pattern that matches every line with one of the texts
 	head    string // the first characters that are equal in all texts, after the characters that differ

@@ -1,9 +1,8 @@
-// Package wordrows describes the rows of the index of words, the queries over them, and the table in which a database
-// stores them.
+// Package wordrows describes the rows of the index of words, the queries over them, and the table in which a database stores them.
 //
-// Package words splits and folds texts into words, and tags each word with its kind and field. A row contains the words of
-// a record in one shape. A table only splits the words of a row at spaces. It need not keep the row itself, so the caller
-// must pass a row to delete exactly as it was written.
+// Package words splits and folds texts into words, and tags each word with its kind and field. A row contains the words of a record in
+// one shape. A table only splits the words of a row at spaces. It need not keep the row itself, so the caller must pass a row to delete
+// exactly as it was written.
 package wordrows
 
 import (
@@ -65,8 +64,7 @@ type Table interface {
 	Update(c db.Conn, writes Pending) error
 	// Clear deletes all rows in the transaction of c.
 	Clear(c db.Conn) error
-	// Search returns the postings of the written rows that match a query. If up is set, the postings are in ascending
-	// order.
+	// Search returns the postings of the written rows that match a query. If up is set, the postings are in ascending order.
 	Search(c db.Conn, q *Query, up bool) (postings.Iterator, error)
 	// ListBeginning returns up to most words of the written rows that begin with a prefix. If many is true, there may be
 	// more such words, and the list may be empty.

@@ -87,8 +87,7 @@ func (u *Upstream) Ask(t testing.TB, path string) (int, string) {
 	return w.Code, string(body)
 }
 
-// First returns the first record of upstream's list for which pick returns true. If pick is nil, it returns the first
-// record.
+// First returns the first record of upstream's list for which pick returns true. If pick is nil, it returns the first record.
 func (u *Upstream) First(t testing.TB, list, key string, pick func(map[string]any) bool) map[string]any {
 	t.Helper()
 	_, body := u.Ask(t, list+"?PageSize=1000")
