@@ -85,7 +85,7 @@ func addDifference(d difference, field string, row int, what string) difference 
 	return cmp.Or(d, difference{Field: field, Where: "row " + strconv.Itoa(row) + ", " + what})
 }
 
-// firstDifference returns the first name of a field, in sorted order, in which two objects differ. It ignores the field but.
+// firstDifference returns the first name of a field, in sorted order, in which two objects differ. It ignores the field named by but.
 func firstDifference(a, b []byte, but string) string {
 	var names []string
 	err := jsonspan.FindChanges(a, b, func(name []byte) bool {

@@ -249,7 +249,7 @@ func (s *KindView) CanSeeTime() bool {
 	return len(own) > 0
 }
 
-// Clock returns the time that date: compares: the clock field, or the order field while the clock is empty.
+// Clock returns the time that the condition date: compares: the clock field, or the order field if the clock is empty.
 func (c *Candidate) Clock() int64 {
 	for _, name := range []string{c.View.Kind.Clock, c.View.Kind.Order} {
 		if name == "" {

@@ -183,7 +183,7 @@ func transcriptionLifecycle(s *world.Sequence, i int64) world.Progress {
 	return world.Progress{Plan: transcribedPlan, SecondsPerStep: dwell}
 }
 
-// generateTranscription computes the values of a transcription. Other than that of a recording, its price is a JSON number.
+// generateTranscription computes the values of a transcription. Its price is a JSON number; the price of a recording is a text.
 func generateTranscription(w *world.World, s *world.Sequence, i int64) table.Values {
 	p, all, spoken := s.Progress(i), s.Siblings[Recordings], transcribedRecording(s, i)
 	seconds := generateRecording(w, all, spoken)["seconds"].(int64)

@@ -116,7 +116,7 @@ type difference struct {
 	up           bool
 	all, without Iterator
 	begun        bool
-	at           int64 // the last posting that the iterator all has returned, once begun is set
+	at           int64 // once begun is set: the last posting returned by the iterator all
 }
 
 // Advance implements Iterator.
