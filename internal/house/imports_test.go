@@ -98,10 +98,10 @@ var imports = map[string]string{
 	"internal/slowapi/world":       "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
 	"internal/store": ". internal/query internal/store/annotations internal/store/catalog internal/store/claims internal/store/codec " +
 		"internal/store/db internal/store/erase internal/store/evict internal/store/fts5 internal/store/history internal/store/index " +
-		"internal/store/jobs internal/store/kv internal/store/names internal/store/nodes internal/store/order internal/store/pages " +
-		"internal/store/postgres internal/store/postings internal/store/records internal/store/seek internal/store/series " +
+		"internal/store/jobs internal/store/kv internal/store/move internal/store/names internal/store/nodes internal/store/order " +
+		"internal/store/pages internal/store/postgres internal/store/postings internal/store/records internal/store/seek internal/store/series " +
 		"internal/store/sqlite internal/store/tsvector internal/store/verify internal/store/wordrows " +
-		"request spec",
+		"kit/retry request spec",
 	"internal/store/annotations": ". internal/store/catalog internal/store/db",
 	"internal/store/catalog": ". internal/store/postings internal/store/db internal/store/terms internal/store/words kit/jsonspan " +
 		"spec",
@@ -122,6 +122,7 @@ var imports = map[string]string{
 	"internal/store/inverted": "internal/store/postings internal/store/db",
 	"internal/store/jobs":     ". internal/store/db",
 	"internal/store/kv":       ". internal/store/db",
+	"internal/store/move":     "internal/store/db",
 	"internal/store/names":    "internal/store/db",
 	"internal/store/order":    ". internal/query internal/store/postings internal/store/records internal/store/db spec",
 	"internal/store/pages": ". internal/store/catalog internal/store/codec internal/store/names internal/store/records " +

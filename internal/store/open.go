@@ -1,4 +1,4 @@
-// This file opens and closes the database. It checks an existing file and never replaces it.
+// This file opens and closes the database, and copies it to another one. It checks an existing file and never replaces it.
 
 package store
 
@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"understudy/internal/store/annotations"
 	"understudy/internal/store/catalog"
@@ -21,6 +22,7 @@ import (
 	"understudy/internal/store/index"
 	"understudy/internal/store/jobs"
 	"understudy/internal/store/kv"
+	"understudy/internal/store/move"
 	"understudy/internal/store/nodes"
 	"understudy/internal/store/pages"
 	"understudy/internal/store/postgres"
@@ -31,6 +33,7 @@ import (
 	"understudy/internal/store/tsvector"
 	"understudy/internal/store/verify"
 	"understudy/internal/store/wordrows"
+	"understudy/kit/retry"
 )
 
 // DB is a store in one database. It is safe for concurrent use: one goroutine writes and a few read, each
@@ -164,6 +167,9 @@ func (d *DB) begin(ctx context.Context) error {
 	setLoaders(d)
 	return d.pool.Start(ctx, c, func() error {
 		err := d.catalog.Load(c)
+		if err == nil && !d.o.unfinished {
+			err = move.CheckComplete(c)
+		}
 		if err == nil {
 			err = d.opener.FillClocks(ctx, c)
 		}
@@ -246,4 +252,88 @@ func newEngine(o *Options) (db.Engine, wordrows.Table, error) {
 		return nil, nil, fmt.Errorf("store: open %s: %w; choose another folder with --data", path, err)
 	}
 	return sqlite.NewEngine(path, o.Limit, o.logShare()), fts5.Table{}, nil
+}
+
+// stopInterval is how often Move looks whether the servers have stopped.
+const stopInterval = time.Second
+
+// MoveOptions are what Move needs.
+type MoveOptions struct {
+	From, To string // as Options.Path
+	// Report is called with the progress of each step: copy, index, verify.
+	Report func(step string, done, total int64)
+	// Notify is called with sentences for the user.
+	Notify func(sentence string)
+	// HasStopped reports whether the server has stopped that uses the data folder.
+	HasStopped func() bool
+}
+
+// Move copies the store to another database, which is empty or has the beginning of such a copy, and builds the indexes
+// there. Meanwhile the source answers reads, and writes to it wait or fail. Move returns when no server uses the source any
+// more, so the copy has all that was ever written.
+func Move(ctx context.Context, o MoveOptions) error {
+	source, _, err := newEngine(&Options{Path: o.From})
+	if err != nil {
+		return err
+	}
+	target, _, err := newEngine(&Options{Path: o.To})
+	if err != nil {
+		return err
+	}
+	if source.Name() == target.Name() {
+		return fmt.Errorf("store: %s is the database that is to be moved; name another one", target.Name())
+	}
+	err = move.Copy(ctx, move.Options{Source: source, Target: target, Notify: o.Notify,
+		Report: func(done, total int64) { o.Report("copy", done, total) },
+		Finish: func(c db.Conn) error {
+			if err := o.complete(ctx); err != nil {
+				return err
+			}
+			return o.awaitServers(ctx, c)
+		}})
+	if db.ClassOf(err) != db.NoClass {
+		return db.WrapError(true, err, "move the database to %s", target.Name())
+	}
+	return err
+}
+
+// complete builds the indexes of the copy and verifies it.
+func (o *MoveOptions) complete(ctx context.Context) (err error) {
+	d, err := Open(ctx, Options{Path: o.To, unfinished: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if d.Index.Progress() == (index.Progress{}) {
+		err = d.Index.Clear(ctx)
+	}
+	if err == nil {
+		err = d.Index.Build(ctx, func(done, total int64) { o.Report("index", done, total) })
+	}
+	if err != nil {
+		return err
+	}
+	d.Verifier.OnRow = func(done, total int64) { o.Report("verify", done, total) }
+	report, err := d.Verifier.Verify(ctx)
+	if err == nil && len(report.Problems) > 0 {
+		err = fmt.Errorf("store: the copy has a problem, which the source may have too: %s; run understudy store verify",
+			report.Problems[0])
+	}
+	return err
+}
+
+// awaitServers waits until no server uses the source. c is its connection.
+func (o *MoveOptions) awaitServers(ctx context.Context, c db.Conn) error {
+	for told := false; ; told = true {
+		running, err := nodes.CountRunning(c)
+		if err != nil || running == 0 && o.HasStopped() {
+			return err
+		}
+		if !told {
+			o.Notify("The copy is complete. Now stop all servers: until then they answer reads and cannot write.")
+		}
+		if err := retry.Wait(ctx, stopInterval); err != nil {
+			return err
+		}
+	}
 }

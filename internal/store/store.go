@@ -35,6 +35,8 @@ type Options struct {
 	Readers int
 	Now     func() time.Time // returns the current time; nil means time.Now
 	Logger  *slog.Logger     // receives warnings and errors; nil means that nothing is logged
+
+	unfinished bool // opens a copy that Move has not finished
 }
 
 func (o Options) withDefaults() Options {

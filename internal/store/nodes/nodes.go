@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -173,6 +174,12 @@ func list(c db.Conn) (all []Node, err error) {
 		return nil
 	})
 	return all, err
+}
+
+// CountRunning returns how many nodes have a lease.
+func CountRunning(c db.Conn) (n int, err error) {
+	all, err := list(c)
+	return len(slices.DeleteFunc(all, func(one Node) bool { return one.Left <= 0 })), err
 }
 
 // Remove deletes the row of a node that ends, so that no other node waits for it.
