@@ -25,22 +25,32 @@ type storeCmd struct {
 	Stats   storeStatsCmd   `cmd:"" help:"Print counts and sizes in bytes for each kind."`
 	Rebuild storeRebuildCmd `cmd:"" help:"Rebuild the search indexes from the records."`
 	Verify  storeVerifyCmd  `cmd:"" help:"Read the whole database and print what is damaged."`
+	Move    storeMoveCmd    `cmd:"" help:"Copy the database to another one: from SQLite to PostgreSQL, or back."`
 }
 
 // openStore opens the database, which must exist already.
 func (c *dataFlags) openStore(ctx context.Context, p *process) (*store.DB, error) {
+	path, err := c.findStore(p)
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(ctx, store.Options{Path: path, Now: time.Now})
+}
+
+// findStore returns the path or the DSN of the database. A file must exist already.
+func (c *dataFlags) findStore(p *process) (string, error) {
 	path := filepath.Join(c.Data, datadir.StoreFile)
 	cfg, _, err := c.readSettings(p)
 	switch {
 	case err == nil:
 		path = cmp.Or(cfg.Store.DSN, filepath.Join(cfg.Data, datadir.StoreFile))
 	case c.Config != "" || c.Data == "":
-		return nil, fmt.Errorf("%w; name the data folder with --data", err)
+		return "", fmt.Errorf("%w; name the data folder with --data", err)
 	}
 	if _, err := os.Stat(path); err != nil && !store.IsPostgreSQL(path) {
-		return nil, fmt.Errorf("the database %s cannot be read: %w; name a data folder with --data", path, stripPath(err))
+		return "", fmt.Errorf("the database %s cannot be read: %w; name a data folder with --data", path, stripPath(err))
 	}
-	return store.Open(ctx, store.Options{Path: path, Now: time.Now})
+	return path, nil
 }
 
 type storeStatsCmd struct {
@@ -162,4 +172,55 @@ func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 			return err
 		})
 	})
+}
+
+type storeMoveCmd struct {
+	To    string    `required:"" placeholder:"DSN" help:"Empty database: a postgres:// DSN, or the path of a new SQLite file."`
+	Place dataFlags `embed:""`
+}
+
+// Help returns what --help prints below the summary.
+func (c *storeMoveCmd) Help() string {
+	return "Copies all rows, compares each row of both databases, builds the indexes and verifies the copy. A running server answers " +
+		"meanwhile, but can store nothing. The command ends when that server is stopped. After an interruption the next run continues; " +
+		"if the database has changed, it starts again. Media contents are not moved: they stay in the data folder."
+}
+
+// Run moves the database and says what to write into the settings.
+func (c *storeMoveCmd) Run(ctx context.Context, p *process) error {
+	from, err := c.Place.findStore(p)
+	if err != nil {
+		return err
+	}
+	data, err := c.Place.findData(p)
+	if err != nil {
+		return err
+	}
+	dir, err := datadir.Open(data, false)
+	if err != nil && !errors.As(err, new(datadir.InUseError)) {
+		return err
+	}
+	hasStopped := func() bool {
+		if dir == nil {
+			dir, _ = datadir.Open(data, false) // no server can start until dir is closed
+		}
+		return dir != nil
+	}
+	progress := terminal.NewProgress(p.stderr, "store move", p.quiet)
+	err = store.Move(ctx, store.MoveOptions{From: from, To: c.To, HasStopped: hasStopped,
+		Report: func(step string, done, total int64) {
+			progress.Set(terminal.State{Done: done, Total: total, Unit: "rows", Note: step})
+		},
+		Notify: func(sentence string) { progress.Print(p.stderr, sentence) }})
+	progress.End()
+	if ctx.Err() != nil {
+		err = errors.New("interrupted; the same command continues the copy")
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(p.stdout, "the copy is complete; before a server starts, write where it is into the settings: store.dsn")
+	}
+	if dir != nil {
+		err = errors.Join(err, dir.Close())
+	}
+	return err
 }
