@@ -79,6 +79,20 @@ func Server(t testing.TB, settings ...string) (dsn string) {
 	return s.dsn(superuser, "postgres")
 }
 
+// ReadLog returns the log of the server that dsn names.
+func ReadLog(t testing.TB, dsn string) string {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(u.Query().Get("host"), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
 // startServer starts a server and waits until it accepts connections.
 func startServer(settings ...string) (*server, error) {
 	programs, err := findPrograms("/usr/lib/postgresql/*/bin", os.Getenv("PATH"))
