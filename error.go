@@ -50,6 +50,10 @@ var (
 	ErrDamaged = errors.New("part of the database cannot be read; run `understudy store verify` to learn what is damaged")
 	// ErrNotStored means that the answer is good but could not be saved. The text says why.
 	ErrNotStored = errors.New("not stored")
+	// ErrConflict means that a change contradicts what is stored.
+	ErrConflict = errors.New("it contradicts what is stored")
+	// ErrStoreUnavailable means that the database does not answer, is locked or has no space. A retry may succeed.
+	ErrStoreUnavailable = errors.New("the database is not available")
 	// ErrNotAudited means that the audit log cannot be written, and that the answer needs an entry there first.
 	ErrNotAudited = errors.New("the audit log cannot be written")
 	// ErrDatabaseAway means that the database does not answer, so that other processes on it could not learn of a write. The
@@ -92,6 +96,8 @@ var statuses = []struct {
 	{ErrInvalid, http.StatusBadRequest},
 	{ErrNotAudited, http.StatusServiceUnavailable},
 	{ErrDatabaseAway, http.StatusServiceUnavailable},
+	{ErrConflict, http.StatusConflict},
+	{ErrStoreUnavailable, http.StatusServiceUnavailable},
 	{ErrClosed, http.StatusServiceUnavailable},
 	{context.DeadlineExceeded, http.StatusServiceUnavailable},
 	{context.Canceled, http.StatusServiceUnavailable},
@@ -127,7 +133,7 @@ func OwnPathStatus(err error) int {
 
 // packageNames lists the package prefixes that PlainText removes from error texts.
 var packageNames = []string{
-	"access", "accesslog", "actions", "agents", "audit", "callers", "columns", "connect", "credentials", "dispatch", "feed", "folder",
+	"access", "accesslog", "actions", "agents", "audit", "callers", "columns", "connect", "credentials", "dispatch", "feed", "fleet", "folder",
 	"follow", "forecast", "httprange", "jobs", "jsonhttp", "jsonspan", "limiter", "manual", "migrations", "mirror", "profile",
 	"postgres", "proxy", "query", "search", "seen", "semaphore", "signin", "spec", "store", "upstream", "viewer", "wal", "walk", "watch",
 	"webhook", "xmldoc",

@@ -73,6 +73,8 @@ func TestStatus(t *testing.T) {
 		{understudy.ErrIndexing, 503, 503},
 		{&understudy.UpstreamError{Why: understudy.FailServer, Err: understudy.ErrInvalid}, 503, 503},
 		{understudy.ErrClosed, 503, 503},
+		{understudy.ErrConflict, 409, 409},
+		{understudy.ErrStoreUnavailable, 503, 503},
 		{context.Canceled, 503, 503},
 		{context.DeadlineExceeded, 503, 503},
 	} {

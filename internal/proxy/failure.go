@@ -97,6 +97,7 @@ var errorWords = map[int]string{
 	http.StatusNotFound:            access.NotFound,
 	http.StatusMethodNotAllowed:    access.Method,
 	http.StatusTooManyRequests:     access.Limited,
+	http.StatusConflict:            access.Server,
 	http.StatusInternalServerError: access.Server,
 	http.StatusServiceUnavailable:  access.Server,
 	http.StatusGatewayTimeout:      access.Server,
@@ -192,6 +193,8 @@ func message(err error) string {
 	switch isUpstream := errors.As(err, &upstream); {
 	case errors.Is(err, understudy.ErrDatabaseAway):
 		return understudy.ErrDatabaseAway.Error()
+	case errors.Is(err, understudy.ErrStoreUnavailable):
+		return "the database of Understudy is not available; try again"
 	case errors.Is(err, understudy.ErrNotAudited):
 		return "the audit log can't be written, and nothing is answered without it; the server's log has the reason"
 	case errors.As(err, &unsent) && isUpstream && upstream.Status != 0:

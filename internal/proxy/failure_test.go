@@ -15,6 +15,7 @@ import (
 
 	"understudy"
 	"understudy/internal/checktest"
+	"understudy/internal/store/db"
 	"understudy/kit/jsonhttp"
 	"understudy/request"
 )
@@ -47,6 +48,10 @@ func TestFailures(t *testing.T) {
 			Why: fmt.Errorf("%w: the spec does not describe the format of this list", understudy.ErrInvalid)}, 503, 20500, "2",
 			"upstream answer too large; no stored answer fits this request; raise sources.main.max_body, which is 64MiB"},
 		{"not audited", fmt.Errorf("audit: %w: disk full", understudy.ErrNotAudited), 503, 20500, "2", "the audit log can't be written"},
+		{"database away", fmt.Errorf("store: read page: %w", &db.Fault{Reason: "the database is not reachable",
+			Err: &db.Error{Class: db.Away, Err: errors.New("secret detail")}}), 503, 20500, "2", "the database of Understudy is not available"},
+		{"database contradicts", fmt.Errorf("store: set a value: %w", &db.Fault{Reason: "it contradicts what is stored",
+			Err: &db.Error{Class: db.Conflict, Err: errors.New("secret detail")}}), 409, 20500, "", ""},
 		{"given up within", fmt.Errorf("mirror: %w", context.Canceled), 503, 20500, "2", "unavailable"},
 		{"closed", understudy.ErrClosed, 503, 20500, "2", "unavailable"},
 		{"unknown outcome", fmt.Errorf("upstream: %w: reset", understudy.ErrUnknownOutcome), 504, 20500, "", "outcome unknown"},

@@ -35,7 +35,7 @@ func (f *Fault) Error() string {
 // ShortString returns only the reason, such as "disk full", "disk I/O error" or "locked".
 func (f *Fault) ShortString() string { return f.Reason }
 
-// Unwrap returns the cause, and ErrNotStored or ErrDamaged where they apply.
+// Unwrap returns the cause, and the kinds of the root package that apply.
 func (f *Fault) Unwrap() []error {
 	kinds := []error{f.Err}
 	if f.Saving {
@@ -43,6 +43,12 @@ func (f *Fault) Unwrap() []error {
 	}
 	if f.Reason == understudy.ErrDamaged.Error() {
 		kinds = append(kinds, understudy.ErrDamaged)
+	}
+	switch ClassOf(f.Err) {
+	case Conflict:
+		kinds = append(kinds, understudy.ErrConflict)
+	case Away, Locked, Full:
+		kinds = append(kinds, understudy.ErrStoreUnavailable)
 	}
 	return kinds
 }

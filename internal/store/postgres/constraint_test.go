@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	"understudy"
 	"understudy/internal/checktest"
 	"understudy/internal/store/db"
 )
@@ -128,8 +130,24 @@ func TestEachConstraintIsAConflictWithItsName(t *testing.T) {
 		checktest.Equal(t, e.Class, db.Conflict, "%s: class of %v", one.name, err)
 		checktest.Equal(t, e.Constraint, one.name, "constraint of %v", err)
 		told := db.WrapError(false, err, "set a value")
+		checktest.Equal(t, understudy.Status(told), http.StatusConflict, "status of %v", told)
 		for _, part := range []string{"INSERT", "VALUES", "$1", "text 1", "bytes"} {
 			checktest.Lacks(t, told.Error(), part, "what a caller is told")
 		}
 	}
+}
+
+func TestEachClassHasItsStatus(t *testing.T) {
+	for class, want := range map[db.Class]int{
+		db.Conflict: http.StatusConflict,
+		db.Away:     http.StatusServiceUnavailable, db.Locked: http.StatusServiceUnavailable, db.Full: http.StatusServiceUnavailable,
+		db.Failed: http.StatusInternalServerError, db.Damaged: http.StatusInternalServerError,
+	} {
+		for _, saving := range []bool{true, false} {
+			err := db.WrapError(saving, &db.Error{Class: class, Reason: "reason", Err: errors.New("cause")}, "save page x")
+			checktest.Equal(t, understudy.Status(err), want, "status of class %d, saving %t", class, saving)
+		}
+	}
+	err := db.WrapError(false, fmt.Errorf("x: %w", understudy.ErrNotFound), "read page x")
+	checktest.Equal(t, understudy.Status(err), http.StatusNotFound, "status of what is not stored")
 }
