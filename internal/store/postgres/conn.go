@@ -27,7 +27,9 @@ const (
 
 // Conn is one connection. It implements db.Conn.
 type Conn struct {
+	config   *pgconn.Config
 	raw      *pgconn.PgConn
+	prepares bool               // whether the server keeps prepared statements
 	texts    map[variant]string // the texts of statements
 	prepared map[variant]string // the names of the statements that the server has prepared; nil if it keeps none
 	cursors  int                // the number of cursors opened so far
@@ -41,6 +43,18 @@ type Conn struct {
 	durable bool            // whether the next transactions wait for the disk regardless of the server's settings
 	hooks   db.Hooks
 	reads   db.Reads
+}
+
+// open opens the connection to the server.
+func (c *Conn) open(ctx context.Context) error {
+	raw, err := pgconn.ConnectConfig(ctx, c.config)
+	if err != nil {
+		return err
+	}
+	if c.raw = raw; c.prepares {
+		c.prepared = map[variant]string{}
+	}
+	return nil
 }
 
 // variant is a statement with a number of tuples. suffix is the text that a writing transaction appends.

@@ -68,13 +68,9 @@ func (e *Engine) IsDistant() bool { return true }
 
 // Dial implements db.Engine.
 func (e *Engine) Dial(ctx context.Context, _ bool) (db.Conn, error) {
-	raw, err := pgconn.ConnectConfig(ctx, &e.config.Config)
-	if err != nil {
+	c := &Conn{config: &e.config.Config, prepares: e.prepare, texts: map[variant]string{}, ahead: map[string]rows{}}
+	if err := c.open(ctx); err != nil {
 		return nil, wrapError(err)
-	}
-	c := &Conn{raw: raw, texts: map[variant]string{}, ahead: map[string]rows{}}
-	if e.prepare {
-		c.prepared = map[variant]string{}
 	}
 	return c, nil
 }

@@ -43,7 +43,11 @@ func (c *Conn) run(ctx context.Context, begin *db.Statement, work func() error) 
 		if err = c.begin(ctx, begin); err == nil {
 			break
 		}
-		if broken = c.end(ctx); broken || n == begins || db.ClassOf(err) != db.Locked {
+		broken = c.end(ctx)
+		if broken && n == 1 && ctx.Err() == nil && c.open(ctx) == nil {
+			continue // the connection was lost while nothing used it: nothing of work has run
+		}
+		if broken || n == begins || db.ClassOf(err) != db.Locked {
 			return broken, err
 		}
 	}
