@@ -123,7 +123,7 @@ func (s *Spec) checkAuth() error {
 // compileKind fills in a kind's defaults, checks it, and adds its paths to the routes.
 func (s *Spec) compileKind(k *Kind) (err error) {
 	if k.Name == "" || strings.ContainsAny(k.Name, "/~?. ") {
-		return fmt.Errorf("name %q: write one word, without any of / ~ ? and .", k.Name)
+		return fmt.Errorf("name %q: write one word without slash, tilde, question mark and dot", k.Name)
 	}
 	if k.Title == "" {
 		k.Title = strings.ReplaceAll(k.Name, "_", " ")
