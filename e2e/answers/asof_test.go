@@ -155,8 +155,8 @@ func refusedAsOf(t *testing.T, user, masked, base string, known time.Time) {
 		status    int
 		says      string
 	}{
-		{user, root + "/Calls.json?understudy.as_of=yesterday", 400, "no time"},
-		{user, root + "/Calls.json?understudy.as_of=", 400, "no time"},
+		{user, root + "/Calls.json?understudy.as_of=yesterday", 400, "is not a time"},
+		{user, root + "/Calls.json?understudy.as_of=", 400, "is not a time"},
 		{user, root + "/Calls.json?understudy.as_of=2999-01-01", 400, "future"},
 		{user, root + "/Calls.json?Nonsense=1&" + at, 400, "Nonsense"},
 		{user, root + "/Calls.json?PageToken=PACA00000000000000000000000000000000&Page=1&" + at, 400, "token"},
