@@ -186,6 +186,8 @@ func wholeServer(gotool string) []part {
 		"hidden/TestHiddenRepositories", "faults/TestAHostileUpstream", "vendors/TestGitHubListsFromRecords",
 		"vendors/TestStripeListsFromRecords", "vendorsdk/TestStripeSDKsAtRandom", "crashes/TestDamagedFileEndsInASentence",
 		"lists/TestBrowserRowsChangeInPlace", "lists/TestBrowserTablesFit", "platforms/TestEveryPlatformHasItsTypes",
+		"nodes/TestRevokedCredentialIsRefusedAtTheOthers", "nodes/TestEndedSessionIsRefusedAtTheOthers",
+		"nodes/TestChangeReachesSubscriberOfAnotherNode", "nodes/TestDatabaseIsAway",
 	} {
 		all = append(all, endToEnd(gotool, "full", test, fullCounts+"=1", `--- PASS`, time.Minute))
 	}

@@ -55,9 +55,8 @@ func TestPokePathIsHidden(t *testing.T) {
 // TestDocumentedSettings: two processes with the settings of docs/how-to/nodes.md answer as one, and reach each other at nodes.url.
 func TestDocumentedSettings(t *testing.T) {
 	t.Parallel()
-	_, written, _ := strings.Cut(rig.ReadFile(t, "../../docs/how-to/nodes.md"), "   ```yaml\n") // in a numbered list
-	written, _, _ = strings.Cut(written, "   ```\n")
-	written = strings.ReplaceAll("\n"+written, "\n   ", "\n")
+	_, written, _ := strings.Cut(rig.ReadFile(t, "../../docs/how-to/nodes.md"), "```yaml\n")
+	written, _, _ = strings.Cut(written, "```\n")
 	dsn := databases.Database(t)
 	g := &group{api: rig.StartAPI(t, "--latency", "20ms", "--records", "300").URL("slowapi")}
 	var pokes [2]atomic.Int64

@@ -130,7 +130,7 @@ func TestSpecsOfVendorsAreTried(t *testing.T) {
 	if out, err = try("github", "slowapitoken", []byte(text), vars...); err == nil {
 		t.Errorf("links lead nowhere, and that is not said:\n%s", out)
 	}
-	elsewhere := regexp.MustCompile(`/repos/\{owner\}/\{repo\}/(\S+): .*link "/repositories/.* name its path among the lists of the kind`)
+	elsewhere := regexp.MustCompile(`/repos/\{owner\}/\{repo\}/(\S+): .*link "/repositories/.* add its path to the lists of the kind`)
 	for _, m := range elsewhere.FindAllStringSubmatch(out, -1) {
 		entry := regexp.MustCompile(`( +- path: "/)repos/\{owner\}/\{repo\}(/` + m[1] + `"\n(?: {8}.*\n)*)`)
 		text = entry.ReplaceAllString(text, "$0${1}repositories/{repository_id}$2")
