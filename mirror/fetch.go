@@ -79,15 +79,16 @@ func (fs *flights) claimFetch(f *flight) (completed bool, end func(), err error)
 		return false, end, nil
 	}
 	ctx, key := f.signals.ctx, f.origin.target.Key
-	old := fs.readStored(ctx, key)
+	old, known := fs.readStored(ctx, key)
 	for {
 		fetch, end, err := fs.env.others.BeginFetch(ctx, key)
 		if err != nil {
 			return false, end, err
 		}
 		before := f.origin.kind.writes.Changes()
-		p := fs.readStored(ctx, key)
-		if p != nil && (old == nil || p.Version != old.Version || p.At.After(old.At)) && !p.Superseded && !f.isInvalidated() {
+		p, _ := fs.readStored(ctx, key)
+		// Without the page of before it is not known whether this one is new.
+		if known && p != nil && (old == nil || p.Version != old.Version || p.At.After(old.At)) && !p.Superseded && !f.isInvalidated() {
 			end()
 			f.result.stored = true
 			f.complete(p, nil)
@@ -100,15 +101,16 @@ func (fs *flights) claimFetch(f *flight) (completed bool, end func(), err error)
 	}
 }
 
-// readStored returns the stored page of a key. It returns nil if there is none, or if the store does not answer soon.
-func (fs *flights) readStored(ctx context.Context, key understudy.Key) *understudy.Page {
+// readStored returns the stored page of a key, or nil if there is none. known is false if the store does not answer soon, or
+// cannot read the page.
+func (fs *flights) readStored(ctx context.Context, key understudy.Key) (p *understudy.Page, known bool) {
 	ctx, cancel := context.WithTimeout(ctx, maxStoreWait)
 	defer cancel()
 	p, err := fs.env.store.ReadPage(ctx, key)
 	if err != nil {
-		return nil
+		return nil, errors.Is(err, understudy.ErrNotFound)
 	}
-	return p
+	return p, true
 }
 
 // fetch fetches the page of a flight.
