@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,9 +25,9 @@ import (
 // Patience bounds the start and the end of a server.
 const Patience = 30 * time.Second
 
-// Build compiles the command of the module in root to path, static.
-func Build(ctx context.Context, root, path string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "./cmd/understudy")
+// Build compiles the command of the module in root to path, static. The flags are more flags of go build.
+func Build(ctx context.Context, root, path string, flags ...string) error {
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-trimpath", "-o", path}, flags, []string{"./cmd/understudy"})...)
 	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("binary: build: %w\n%s", err, out)

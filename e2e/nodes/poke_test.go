@@ -17,6 +17,7 @@ import (
 
 	"understudy/e2e/rig"
 	"understudy/internal/checktest"
+	"understudy/internal/sample"
 )
 
 // TestPokePathIsHidden: to everybody but the other processes, the path of their messages is like any unknown path: the answers
@@ -102,4 +103,46 @@ func TestDocumentedSettings(t *testing.T) {
 	for node := range pokes {
 		checktest.True(t, pokes[node].Load() > 0, "no message reached process %d at its nodes.url", node)
 	}
+}
+
+// TestLostMessagesOnlyDelayWrites: every message between the processes is lost. A write takes longer, and is seen at all others
+// when it has returned.
+func TestLostMessagesOnlyDelayWrites(t *testing.T) {
+	t.Parallel()
+	var lost atomic.Int64
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		lost.Add(1)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(silent.Close)
+	dsn := databases.Database(t)
+	g := &group{api: rig.StartAPI(t, "--latency", "20ms", "--records", "300").URL("slowapi")}
+	for range 3 {
+		set := g.settings(dsn)
+		set.Store = fmt.Sprintf("store: {dsn: %q}\nnodes: {url: %q, secret: \"file:demo.secret\"}\n", dsn, silent.URL)
+		s, dir := rig.StartServer(t, set)
+		g.nodes, g.dirs = append(g.nodes, s), append(g.dirs, dir)
+	}
+	all := parse[struct{ Messages []message }](t, g.ask(t, 0, http.MethodGet, "/Messages.json?PageSize=100", "")).Messages
+	writes := sample.Count(6, 100)
+	checktest.MustTrue(t, len(all) >= writes, "%d messages", len(all))
+	var took []time.Duration
+	for i, m := range all[:writes] {
+		path, writer := "/Messages/"+m.Sid+".json", i%len(g.nodes)
+		for node := range g.nodes {
+			body, _ := g.readMessage(t, node, path)
+			checktest.MustEqual(t, body, m.Body, "text before the write at node %d", node)
+		}
+		began := time.Now()
+		checktest.MustEqual(t, g.ask(t, writer, http.MethodPost, path, "Body=").Status, 200, "status of the write")
+		took = append(took, time.Since(began))
+		for node := range g.nodes {
+			body, fresh := g.readMessage(t, node, path)
+			checktest.True(t, body == "" || !fresh, "node %d calls the text of before a write at node %d fresh", node, writer)
+		}
+	}
+	slices.Sort(took)
+	checktest.True(t, took[writes-1] < 3*time.Second, "a write took %v", took[writes-1])
+	checktest.True(t, lost.Load() > 0, "no message was sent")
+	t.Logf("%d writes: p50 %v, the slowest %v; %d messages lost", writes, took[writes/2], took[writes-1], lost.Load())
 }

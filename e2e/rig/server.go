@@ -16,8 +16,14 @@ import (
 // the program wrote when the test has failed.
 func Start(t testing.TB, dir string, args ...string) *binary.Server {
 	t.Helper()
+	return startProgram(t, Program, dir, args...)
+}
+
+// startProgram does what Start does, with the program at a path.
+func startProgram(t testing.TB, program, dir string, args ...string) *binary.Server {
+	t.Helper()
 	on := args[0] == "serve" && ChooseLane(t, dir)
-	s, err := binary.Start(Program, dir, args...)
+	s, err := binary.Start(program, dir, args...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ type Settings struct {
 	Search   string // the search section, in one line
 	Connect  string // the connect section, in one line; default: none
 	Store    string // the sections of the database and of nodes, in lines; default: an SQLite file
+	Program  string // the path of the program; default: the one that Main has built
 }
 
 // The names of files and folders beside the settings.
@@ -89,7 +90,10 @@ log: {access: %[6]s}
 			t.Fatal(err)
 		}
 	}
-	s = Start(t, dir, "serve")
+	if set.Program == "" {
+		set.Program = Program
+	}
+	s = startProgram(t, set.Program, dir, "serve")
 	for _, name := range []string{"viewer", "twilio"} {
 		if s.URL(name) == "" {
 			t.Fatalf("serve prints no address of %s; it prints %v\n%s", name, s.Names(), s.Log())

@@ -28,7 +28,7 @@ const (
 	renewInterval = 250 * time.Millisecond
 	// renewTimeout is the maximum time for a renewal. If it fails, the lease ends.
 	renewTimeout = 5 * time.Second
-	// margin is how much earlier the lease ends for the node itself than for the database.
+	// margin is how much earlier the lease ends for the node itself than for the database. So its clock may lose 10 % of the time.
 	margin = 200 * time.Millisecond
 	// maxAwait is the maximum time that a call waits for other nodes. By then the leases of nodes that do not answer have ended.
 	maxAwait = nodes.Lease + time.Second
