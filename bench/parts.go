@@ -19,6 +19,7 @@ import (
 	"understudy/bench/parts/memory"
 	"understudy/bench/parts/million"
 	"understudy/bench/parts/next"
+	"understudy/bench/parts/nodes"
 	"understudy/bench/parts/onlinestat"
 	"understudy/bench/parts/otter"
 	"understudy/bench/parts/overload"
@@ -55,10 +56,14 @@ var parts = []rig.Part{
 	{Name: "memory", About: "first page after a restart, resident memory, pages a byte limit holds", Run: memory.Measure},
 	{Name: "million", About: "a million records on disk: start, bytes a record, by table", Run: million.Measure},
 	{Name: "lists", About: "any filtered list of a million calls, made from records", Run: lists.Measure},
+	{Name: "pglists", About: "lists, with the records in PostgreSQL", Run: lists.MeasurePostgres},
 	{Name: "search", About: "words and conditions in a million messages", Run: search.Measure},
+	{Name: "pgsearch", About: "search, with the records in PostgreSQL", Run: search.MeasurePostgres},
 	{Name: "sums", About: "what a million messages add up to, asked first and again", Run: sums.Measure},
 	{Name: "overload", About: "three times as many cold questions as may be answered, beside warm ones", Run: overload.Measure},
 	{Name: "ingest", About: "a million records into the store, with changes and all indexes", Run: ingest.Measure},
+	{Name: "pgingest", About: "a million records into PostgreSQL, with changes and all indexes", Run: ingest.MeasurePostgres},
+	{Name: "nodes", About: "three processes on one PostgreSQL: a warm page, and a change at another's subscriber", Run: nodes.Measure},
 	{Name: "history", About: "what a record's past takes on disk", Run: history.Measure},
 	{Name: "imports", About: "64 jobs of 1 to 64 MB under one limit of memory", Run: imports.Measure},
 	{Name: "folders", About: "what differs between two listings, beside an object a row", Run: folders.Measure},

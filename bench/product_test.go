@@ -23,7 +23,7 @@ import (
 // from the literals of its parts.
 func sentTexts(t *testing.T) []string {
 	t.Helper()
-	aim := (&rig.Beside{}).Aim(rig.Calls, "gzip", 1, 0)
+	aim := rig.Aim(rig.Calls, "gzip", 1, 0)
 	all := append([]string{aim.URL, rig.Account, rig.ApiToken, rig.OurToken, rig.SupportToken, "wrk"}, aim.Headers...)
 	for _, field := range aim.Headers {
 		if _, value, _ := strings.Cut(field, ": "); len(value) > len("identity") {

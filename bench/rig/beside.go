@@ -89,7 +89,7 @@ type Measured struct {
 }
 
 func (b *Beside) Measure(ctx context.Context, c *Child, address, encoding string, clients int, long time.Duration) (Measured, error) {
-	return b.Driver.Measure(ctx, c, b.Aim(address+b.URI, encoding, clients, long))
+	return b.Driver.Measure(ctx, c, Aim(address+b.URI, encoding, clients, long))
 }
 
 // Measure runs a load against a server and measures the CPU time that the server uses.
@@ -107,7 +107,7 @@ func (d Driver) Measure(ctx context.Context, c *Child, a Target) (Measured, erro
 }
 
 // Aim returns a target whose requests look like a program's: with a credential, and for one content encoding.
-func (b *Beside) Aim(url, encoding string, clients int, long time.Duration) Target {
+func Aim(url, encoding string, clients int, long time.Duration) Target {
 	token := base64.StdEncoding.EncodeToString([]byte(Account + ":" + OurToken))
 	return Target{URL: url, Headers: []string{"Authorization: Basic " + token, "Accept-Encoding: " + encoding}, Clients: clients, Long: long}
 }

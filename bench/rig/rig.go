@@ -21,6 +21,8 @@ const (
 	OurToken     = "benchsecret"   // of the role all
 	SupportToken = "supportsecret" // of a role that sees parts of numbers and no texts
 	SomeToken    = "somesecret"    // of a role that finds completed calls alone
+
+	nodesSecret = "a secret that processes on one database share"
 )
 
 // Setup has the settings in which rigs differ. The zero value is the product's default in front of a simulated API
@@ -60,6 +62,7 @@ func (r *Run) Rig(ctx context.Context, s Setup) (*Rig, error) {
 		os.WriteFile(filepath.Join(dir, "bench.token"), []byte(OurToken), 0o600),
 		os.WriteFile(filepath.Join(dir, "support.token"), []byte(SupportToken), 0o600),
 		os.WriteFile(filepath.Join(dir, "some.token"), []byte(SomeToken), 0o600),
+		os.WriteFile(filepath.Join(dir, "nodes.secret"), []byte(nodesSecret), 0o600),
 		os.WriteFile(filepath.Join(dir, "understudy.yml"), s.config(filepath.Join(dir, "data"), api.Addresses["slowapi"]), 0o600),
 	)
 	if err == nil {

@@ -128,7 +128,7 @@ func compare(ctx context.Context, b *rig.Beside, all []server, c cell) error {
 		row, got := []string{fmt.Sprintf("round %d", round+1)}, map[string]rig.Measured{}
 		for i := range all {
 			s := all[(i+round)%len(all)]
-			aim := b.Aim(s.address+b.URI, c.encoding, c.clients, b.Long(4*time.Second))
+			aim := rig.Aim(s.address+b.URI, c.encoding, c.clients, b.Long(4*time.Second))
 			if c.together > 1 {
 				aim.Together = c.together
 			}

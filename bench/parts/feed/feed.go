@@ -188,6 +188,28 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 	return fed(ctx, r, g, w, c)
 }
 
+// MeasureNodes times a change that one process fetches and saves, from before the question to its last event at subscribers of another
+// process on the same PostgreSQL database.
+func MeasureNodes(ctx context.Context, r *rig.Run, g *rig.Rig, other *rig.Child, held int) (err error) {
+	w := g.Through()
+	defer w.Close()
+	if _, err := w.Walk(ctx, rig.Calls+"?PageSize=1000", held, nil); err != nil {
+		return err
+	}
+	c, err := gather(ctx, other.Addresses["viewer"], 5)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	took, changes, err := measureRounds(ctx, r, g, w, c, 0, r.Times(300, 2))
+	if err != nil {
+		return err
+	}
+	r.Table([][]string{append([]string{"changes"}, rig.SpreadHead...), append([]string{fmt.Sprint(changes)}, rig.Spread("at another process", took)...)})
+	r.AtMost("change to a subscriber of another process, 99 %", rig.Ms(rig.Quantile(took, 0.99)), 100, "ms")
+	return nil
+}
+
 // fed runs rounds without and then with the slow subscriber. That subscriber
 // requests all changes and does not read the response.
 func fed(ctx context.Context, r *rig.Run, g *rig.Rig, w *rig.Client, c *audience) error {

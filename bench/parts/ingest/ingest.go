@@ -37,8 +37,23 @@ type stage struct {
 // their changes and the indexes of lists and search, and then a tenth of them again, each changed. The
 // pages are made in the same process, between two saves; only the saves count.
 func Measure(ctx context.Context, r *rig.Run) error {
+	return measure(ctx, r, filepath.Join(r.Dir, "ingest.db"), 20_000)
+}
+
+// MeasurePostgres is Measure with a PostgreSQL database, and with its own target.
+func MeasurePostgres(ctx context.Context, r *rig.Run) (err error) {
+	dsn, stop, err := rig.StartPostgres()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	return measure(ctx, r, dsn, 5000)
+}
+
+// measure compares the rate with least, in records a second.
+func measure(ctx context.Context, r *rig.Run, database string, least float64) error {
 	records := r.Size(1_000_000, 3000)
-	cmd := exec.CommandContext(ctx, r.Self, "ingest", "-records", fmt.Sprint(records), "-path", filepath.Join(r.Dir, "ingest.db"))
+	cmd := exec.CommandContext(ctx, r.Self, "ingest", "-records", fmt.Sprint(records), "-database", database)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -60,11 +75,11 @@ func Measure(ctx context.Context, r *rig.Run) error {
 	if err := errors.Join(lines.Err(), cmd.Wait()); err != nil {
 		return err
 	}
-	return ingested(r, stages, records)
+	return ingested(r, stages, records, least)
 }
 
 // ingested shows the stages and compares them with the targets.
-func ingested(r *rig.Run, stages []stage, records int) error {
+func ingested(r *rig.Run, stages []stage, records int, least float64) error {
 	rows := [][]string{{"saving pages of 1,000", "records", "records/s", "changes", "slowest save, ms", "CPU us/record", "resident MiB"}}
 	var saving, slowest time.Duration
 	var first, last int64
@@ -89,7 +104,7 @@ func ingested(r *rig.Run, stages []stage, records int) error {
 	r.Table(rows)
 	r.Say("CPU holds the making of the pages")
 	r.Say("the slowest save of 1,000 new ones took %s ms", rig.Figure(rig.Ms(slowest)))
-	r.AtLeast("records a second, new ones, over all of them", float64(records)/saving.Seconds(), 20_000, "")
+	r.AtLeast("records a second, new ones, over all of them", float64(records)/saving.Seconds(), least, "")
 	r.AtMost("resident memory at the end over that at a fifth", float64(last)/float64(max(first, 1)), 1.1, "times")
 	return nil
 }
@@ -98,7 +113,7 @@ func ingested(r *rig.Run, stages []stage, records int) error {
 func Child(ctx context.Context, args []string, out io.Writer) (err error) {
 	fs := rig.NewFlags("bench ingest", os.Stderr)
 	records := fs.Int("records", 1_000_000, "how many")
-	path := fs.String("path", "", "the database")
+	database := fs.String("database", "", "file, or data source name")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -106,7 +121,7 @@ func Child(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	db, err := store.Open(ctx, store.Options{Path: *path, Specs: map[string]*spec.Spec{storetest.Source: sp}, Logger: slog.New(slog.DiscardHandler)})
+	db, err := store.Open(ctx, store.Options{Path: *database, Specs: map[string]*spec.Spec{storetest.Source: sp}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,24 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
+	return measure(ctx, r, g, records, limits{5, 25})
+}
+
+// MeasurePostgres is Measure with the records in PostgreSQL, and with its own targets.
+func MeasurePostgres(ctx context.Context, r *rig.Run) (err error) {
+	records := r.Size(1_000_000, 3000)
+	g, stop, err := r.HeldOnPostgres(ctx, rig.Whole(records, "calls"), "calls")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	return measure(ctx, r, g, records, limits{10, 50})
+}
+
+// limits are the targets of the median and the 99th percentile, in milliseconds.
+type limits struct{ median, p99 float64 }
+
+func measure(ctx context.Context, r *rig.Run, g *rig.Rig, records int, most limits) error {
 	w := g.Through()
 	defer w.Close()
 	samples, err := sample(ctx, w, r.Times(40, 3))
@@ -32,18 +50,18 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 		return err
 	}
 	d := &drawer{rng: rand.New(rand.NewPCG(1, 2)), calls: samples, records: records, asked: map[string]bool{}}
-	if err := askLists(ctx, r, w, d, "upstream well"); err != nil {
+	if err := askLists(ctx, r, w, d, "upstream well", most); err != nil {
 		return err
 	}
 	if err := g.Faults(ctx, `[{"match":"","status":503}]`); err != nil {
 		return err
 	}
-	return askLists(ctx, r, w, d, "upstream down")
+	return askLists(ctx, r, w, d, "upstream down", most)
 }
 
 // askLists asks a few thousand lists and compares the times with the targets.
 // Pages of 1,000, which are 2 MB, have a row of their own and are not judged.
-func askLists(ctx context.Context, r *rig.Run, w *rig.Client, d *drawer, when string) error {
+func askLists(ctx context.Context, r *rig.Run, w *rig.Client, d *drawer, when string, most limits) error {
 	judged, large := rig.NewAsking(), rig.NewAsking()
 	others := 0
 	for range r.Times(3000, 60) {
@@ -72,8 +90,8 @@ func askLists(ctx context.Context, r *rig.Run, w *rig.Client, d *drawer, when st
 	judged.Show(r, "ms, "+when)
 	large.Show(r, "ms, "+when+", pages of 1,000")
 	r.Exactly("lists that were not made from records, "+when, others, 0)
-	r.AtMost("a filtered list, "+when+", median", rig.Ms(rig.Median(judged.All)), 5, "ms")
-	r.AtMost("a filtered list, "+when+", 99 %", rig.Ms(rig.Quantile(judged.All, 0.99)), 25, "ms")
+	r.AtMost("a filtered list, "+when+", median", rig.Ms(rig.Median(judged.All)), most.median, "ms")
+	r.AtMost("a filtered list, "+when+", 99 %", rig.Ms(rig.Quantile(judged.All, 0.99)), most.p99, "ms")
 	r.Say("")
 	return nil
 }

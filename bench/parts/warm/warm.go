@@ -48,7 +48,7 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 	if r.Turn {
 		return nil
 	}
-	return inside.Warm(ctx, r, d, b.Aim(uri, "gzip", 16, r.Long(4*time.Second)))
+	return inside.Warm(ctx, r, d, rig.Aim(uri, "gzip", 16, r.Long(4*time.Second)))
 }
 
 // alone is one client, one request at a time.

@@ -54,7 +54,7 @@ type server struct {
 
 // shared returns the server that the pools of this test binary share. It runs until the process ends.
 var shared = sync.OnceValues(func() (*server, error) {
-	s, err := startServer()
+	s, err := startServer(newFolder())
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ var shared = sync.OnceValues(func() (*server, error) {
 // the data source name of the superuser. When the test ends, the server is stopped and its files are removed.
 func Server(t testing.TB, settings ...string) (dsn string) {
 	t.Helper()
-	s, err := startServer(settings...)
+	s, err := startServer(newFolder(), settings...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +77,16 @@ func Server(t testing.TB, settings ...string) (dsn string) {
 		}
 	})
 	return s.dsn(superuser, "postgres")
+}
+
+// Start starts a PostgreSQL server for a measurement. Its files are in a temporary folder on a disk. Settings such as "fsync=on" replace
+// those of tests. Start returns the data source name of the superuser, and a function that stops the server and removes its files.
+func Start(settings ...string) (dsn string, stop func() error, err error) {
+	s, err := startServer(folderIn(os.TempDir()), settings...)
+	if err != nil {
+		return "", nil, err
+	}
+	return s.dsn(superuser, "postgres"), s.stop, nil
 }
 
 // ReadLog returns the log of the server that dsn names.
@@ -93,8 +103,8 @@ func ReadLog(t testing.TB, dsn string) string {
 	return string(data)
 }
 
-// startServer starts a server and waits until it accepts connections.
-func startServer(settings ...string) (*server, error) {
+// startServer starts a server in a new folder and waits until it accepts connections.
+func startServer(folder string, settings ...string) (*server, error) {
 	programs, err := findPrograms("/usr/lib/postgresql/*/bin", os.Getenv("PATH"))
 	if err != nil {
 		return nil, err
@@ -103,7 +113,7 @@ func startServer(settings ...string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{folder: newFolder()}
+	s := &server{folder: folder}
 	args := []string{"-c", watchdog, "pgtest", s.folder, programs}
 	for _, setting := range slices.Concat(defaults, []string{"cluster_name=" + filepath.Base(s.folder)}, settings) {
 		args = append(args, "-c", setting)
@@ -272,5 +282,10 @@ func newFolder() string {
 	if err := syscall.Statfs(memory, &fs); err == nil && uint64(fs.Bavail)*uint64(fs.Bsize) >= minFree {
 		parent = memory
 	}
+	return folderIn(parent)
+}
+
+// folderIn returns the path of a folder in parent that does not exist.
+func folderIn(parent string) string {
 	return filepath.Join(parent, fmt.Sprintf("pgtest-%d-%s", os.Getpid(), strings.ToLower(rand.Text()[:6])))
 }
