@@ -227,7 +227,7 @@ func TestDatabaseIsAway(t *testing.T) {
 		})
 	}
 	rounds, noticed := 0, time.Now()
-	for away := time.Duration(sample.Count(2, 10)) * time.Second; time.Since(noticed) < away; rounds++ {
+	for away := time.Duration(sample.Count(2, 30)) * time.Second; time.Since(noticed) < away; rounds++ {
 		for node := range g.nodes {
 			i := 1 + rounds%10
 			r := g.ask(t, node, http.MethodGet, path(i), "")

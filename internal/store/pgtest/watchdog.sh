@@ -10,6 +10,7 @@ remove() {
   trap '' INT TERM HUP
   if [ -n "$server" ]; then
     kill -QUIT "$server" # an immediate stop: nothing is saved
+    kill -CONT "$server" # a test may have paused it
     wait "$server"
   fi 2>/dev/null
   # If the server was killed, its processes may write for another moment.
