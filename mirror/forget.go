@@ -290,14 +290,16 @@ func fieldText(body []byte, name string) string {
 // lock that is held during a save. A source or kind that the mirror does not have is ignored.
 func (m *Mirror) NoteWriteElsewhere(source, kind string, generation int64) {
 	s := m.env.sources[source]
-	if s == nil || s.kinds[kind] == nil || s.kinds[kind].writes.Generation() >= generation {
-		return
+	if s != nil && s.kinds[kind] != nil && s.kinds[kind].writes.AdvanceTo(generation, 0) {
+		m.entries.dropSource(s)
 	}
-	k := s.kinds[kind]
-	k.writes.AdvanceTo(generation)
-	// It is not known which record was written, and pages of all kinds may show records of this one.
+}
+
+// dropSource removes the pages of a source from memory, after another process has written. It is not known which record was
+// written, and pages of all kinds may show records of this one.
+func (es *entries) dropSource(s *source) {
 	for _, of := range s.kinds {
-		m.entries.dropGroup(of)
+		es.dropGroup(of)
 	}
 }
 

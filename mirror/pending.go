@@ -36,7 +36,9 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 	all, told := k.writes.Pending(), int64(0)
 	touch := func(id string) (err error) {
 		told, err = wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.config.Name, Kind: k.name, ID: id})
-		k.writes.AdvanceTo(told)
+		if err == nil && k.writes.AdvanceTo(told, 1) {
+			wr.entries.dropSource(k.source)
+		}
 		return err
 	}
 	for _, d := range all {

@@ -136,7 +136,7 @@ func (f *Fleet) Join(ctx context.Context, url string) error {
 		if n.Left <= 0 || n.ID == f.o.Node.ID || n.Settings == f.o.Node.Settings {
 			continue
 		}
-		if name := findDifference(n.Settings, f.o.Node.Settings); name != "" {
+		if name := findDifference(n.Settings, f.o.Node.Settings, n.Version == f.o.Node.Version); name != "" {
 			return fmt.Errorf("fleet: the process %s on the same database has another %s; all processes of a database need the same "+
 				"settings: change it here, or stop that process first", n.ID, name)
 		}
@@ -247,18 +247,14 @@ func (f *Fleet) sendNotice() {
 	}
 }
 
-// findDifference returns the name of the first setting that differs between two texts of NewSettings, or "".
-func findDifference(a, b string) string {
+// findDifference returns the name of the first setting that differs between two texts of NewSettings, or "". A setting that
+// only one of two versions of the program knows does not count.
+func findDifference(a, b string, isSameVersion bool) string {
 	mine, other := parseSettings(a), parseSettings(b)
-	names := slices.Sorted(maps.Keys(mine))
-	for name := range other {
-		if _, ok := mine[name]; !ok {
-			names = append(names, name)
-		}
-	}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(mine)), maps.Keys(other))
 	slices.Sort(names)
 	for _, name := range names {
-		if mine[name] != other[name] {
+		if mine[name] != other[name] && (isSameVersion || mine[name] != "" && other[name] != "") {
 			return name
 		}
 	}

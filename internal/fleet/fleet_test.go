@@ -64,6 +64,19 @@ func TestOtherSettingsAreNamed(t *testing.T) {
 	checktest.Equal(t, len(c.Nodes()), 2, "nodes")
 }
 
+// TestSettingOfANewerVersionIsNoDifference: during an upgrade, a newer process may have settings that an older one does not know.
+func TestSettingOfANewerVersionIsNoDifference(t *testing.T) {
+	path := storetest.File(t)
+	db, older := openNode(t, path, "older", map[string]string{"roles.x": "1"})
+	checktest.MustNoError(t, older.Join(t.Context(), ""), "join the older process")
+	join := func(role string) error {
+		return fleet.New(fleet.Options{Table: db.Nodes, Refresh: db.Refresh, Node: nodes.Node{ID: "newer", Version: "w",
+			Settings: fleet.NewSettings(map[string]string{"roles.x": role, "new": "2"})}}).Join(t.Context(), "")
+	}
+	checktest.NoError(t, join("1"), "join with a setting that the older process does not know")
+	checktest.True(t, join("2") != nil, "a process with another setting that both know joins")
+}
+
 // TestWriteWaitsForOthers: a write returns after the other process has dropped what it had in memory.
 func TestWriteWaitsForOthers(t *testing.T) {
 	path := storetest.File(t)

@@ -128,3 +128,20 @@ func TestACreationAnsweredAfterALaterWriteIsLookedUp(t *testing.T) {
 		})
 	}
 }
+
+// TestWriteOfAnotherProcessIsNotTakenForAnOwnOne: the store numbers a write of another process as this process has numbered a
+// write of which the store does not know yet.
+func TestWriteOfAnotherProcessIsNotTakenForAnOwnOne(t *testing.T) {
+	set := New("twilio", "calls", 5, nil)
+	w, err := set.Begin("a")
+	checktest.MustNoError(t, err, "begin")
+	w.End(time.Now(), "a", nil)
+	read := set.Now()
+	checktest.True(t, set.AdvanceTo(6, 0), "the write of the other process is not noticed")
+	checktest.True(t, set.IsStale("b", read), "a page read before is not outdated")
+	read = set.Now()
+	checktest.True(t, !set.AdvanceTo(7, 1), "the own write counts as one of another process")
+	checktest.True(t, !set.IsStale("b", read), "a page read since is outdated")
+	checktest.Equal(t, set.Generation(), 7, "generation")
+	checktest.True(t, set.AdvanceTo(9, 1), "the write of another process before an own one is not noticed")
+}

@@ -46,6 +46,7 @@ type Set struct {
 	purges     atomic.Int64 // the number of purges
 
 	mu                  sync.Mutex
+	stored              int64             // the last known generation of the store
 	lastWrites          map[string]int64  // the generation of the last write to each record
 	anyRecordGeneration int64             // the generation of the last write that may have touched any record
 	underWay            map[string]*group // the writes that have not been answered yet, by record
@@ -75,7 +76,7 @@ type Pending struct {
 func New(source, kind string, generation int64, journal Journal) *Set {
 	s := &Set{
 		subject: request.Invalidation{Source: source, Kind: kind}, journal: journal, lastWrites: map[string]int64{},
-		underWay: map[string]*group{}, unseen: map[string]bool{}, pending: map[string]*Pending{},
+		underWay: map[string]*group{}, unseen: map[string]bool{}, pending: map[string]*Pending{}, stored: generation,
 	}
 	s.generation.Store(generation)
 	return s
@@ -286,15 +287,20 @@ func (s *Set) NoteStored(id string, generation int64, confirm func(end func())) 
 	}
 }
 
-// AdvanceTo increases the generation to that of the store. If the store's was higher, another process has written
-// records that are not known.
-func (s *Set) AdvanceTo(generation int64) {
+// AdvanceTo notes a generation of the store, of which the last own ones are those of this process. It returns true if other
+// processes have written since the last call. Their records are not known. Writes that the store does not know of yet have numbers
+// of their own, so the generation may be higher than that of the store.
+func (s *Set) AdvanceTo(generation, own int64) (others bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.generation.Load() < generation {
-		s.generation.Store(generation)
-		s.anyRecordGeneration = generation
+	more := max(generation-s.stored-own, 0)
+	s.stored = max(s.stored, generation)
+	n := max(s.generation.Load()+more, generation)
+	s.generation.Store(n)
+	if more > 0 {
+		s.anyRecordGeneration = n
 	}
+	return more > 0
 }
 
 // Note notes a write whose result lists may not show yet. If the record is not known, id is "".
