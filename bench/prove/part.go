@@ -187,7 +187,7 @@ func wholeServer(gotool string) []part {
 		"vendors/TestStripeListsFromRecords", "vendorsdk/TestStripeSDKsAtRandom", "crashes/TestDamagedFileEndsInASentence",
 		"lists/TestBrowserRowsChangeInPlace", "lists/TestBrowserTablesFit", "platforms/TestEveryPlatformHasItsTypes",
 		"nodes/TestRevokedCredentialIsRefusedAtTheOthers", "nodes/TestEndedSessionIsRefusedAtTheOthers",
-		"nodes/TestChangeReachesSubscriberOfAnotherNode", "nodes/TestDatabaseIsAway",
+		"nodes/TestChangeReachesSubscriberOfAnotherNode", "nodes/TestDatabaseIsAway", "nodes/TestKilledNodeFailsNoReadOfTheOthers",
 		"nodes/TestSlowClockEndsTheLeaseInTime", "nodes/TestSteppedClock", "nodes/TestLostMessagesOnlyDelayWrites", "nodes/TestDatabaseHangs",
 	} {
 		all = append(all, endToEnd(gotool, "full", test, fullCounts+"=1", `--- PASS`, time.Minute))

@@ -3,6 +3,7 @@
 package nodes_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -27,10 +28,12 @@ var databases pgtest.Pool
 
 // group is a few processes on one database, in front of one simulated API.
 type group struct {
-	api   string
-	users string // the lines of the file of users; default: nobody signs in
-	nodes []*binary.Server
-	dirs  []string // the folder of each
+	api                         string
+	users                       string // the lines of the file of users; default: nobody signs in
+	polls, mirror, source, more string // as in rig.Settings; more has sections of the settings
+	records                     string // of each kind; default 300
+	nodes                       []*binary.Server
+	dirs                        []string // the folder of each
 }
 
 // startGroup starts n processes on a database of their own.
@@ -44,7 +47,7 @@ func startGroup(t *testing.T, n int) *group {
 // start starts n processes on a database.
 func (g *group) start(t *testing.T, n int, dsn string) {
 	t.Helper()
-	g.api = rig.StartAPI(t, "--latency", "20ms", "--records", "300").URL("slowapi")
+	g.api = rig.StartAPI(t, "--latency", "20ms", "--records", cmp.Or(g.records, "300")).URL("slowapi")
 	for range n {
 		s, dir := rig.StartServer(t, g.settings(dsn))
 		g.nodes, g.dirs = append(g.nodes, s), append(g.dirs, dir)
@@ -54,7 +57,8 @@ func (g *group) start(t *testing.T, n int, dsn string) {
 func (g *group) settings(dsn string) rig.Settings {
 	writer := fmt.Sprintf("  - {name: writer, source: twilio, user: %s, secret: \"file:twilio.token\", role: all, allow: "+
 		"[POST /2010-04-01/Accounts/*/Messages/*]}\n", rig.Account)
-	return rig.Settings{Upstream: g.api, More: writer, Users: g.users, Store: fmt.Sprintf("store: {dsn: %q}\nnodes: {secret: \"file:demo.secret\"}\n", dsn)}
+	return rig.Settings{Upstream: g.api, More: writer, Users: g.users, Polls: g.polls, Mirror: g.mirror, Source: g.source,
+		Store: fmt.Sprintf("store: {dsn: %q}\nnodes: {secret: \"file:demo.secret\"}\n%s", dsn, g.more)}
 }
 
 // ask sends a request to a node as a program of the account.

@@ -1,4 +1,4 @@
-// A process that is killed, and a database that does not answer.
+// A database that does not answer.
 
 package nodes_test
 
@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,53 +19,6 @@ import (
 	"understudy/internal/checktest"
 	"understudy/internal/sample"
 )
-
-// TestKilledNodeFailsNoReadOfTheOthers: a process is killed under load. The others answer every read, and write again once its
-// lease has ended.
-func TestKilledNodeFailsNoReadOfTheOthers(t *testing.T) {
-	t.Parallel()
-	g := startGroup(t, 3)
-	all := parse[struct{ Messages []message }](t, g.ask(t, 0, http.MethodGet, "/Messages.json?PageSize=20", "")).Messages
-	checktest.MustEqual(t, len(all), 20, "messages")
-	var reads atomic.Int64
-	var done atomic.Bool
-	var readers sync.WaitGroup
-	defer readers.Wait()
-	defer done.Store(true)
-	for node := range g.nodes {
-		for i := range 4 {
-			readers.Go(func() {
-				for n := i; !done.Load(); n++ {
-					r, err := rig.Ask(http.MethodGet, rig.Account+":"+rig.APIToken,
-						g.nodes[node].URL("twilio")+rig.Base+"/Messages/"+all[10+n%10].Sid+".json", "")
-					if node == 0 && g.nodes[0].Exited() {
-						return
-					}
-					if node > 0 && (err != nil || r.Status != 200) {
-						t.Errorf("a read at node %d answers %d %.200s %v", node, r.Status, r.Body, err)
-						return
-					}
-					reads.Add(1)
-				}
-			})
-		}
-	}
-	write := func(node, i int) time.Duration {
-		t.Helper()
-		began := time.Now()
-		w := g.ask(t, node, http.MethodPost, "/Messages/"+all[i].Sid+".json", "Body=")
-		checktest.Equal(t, w.Status, 200, "status of the write (%.200s)", w.Body)
-		return time.Since(began)
-	}
-	before := write(1, 0)
-	g.nodes[0].Kill()
-	first, then := write(1, 1), write(2, 2)
-	checktest.True(t, first < 5*time.Second, "the first write after the kill took %v", first)
-	checktest.Equal(t, parse[message](t, g.ask(t, 2, http.MethodGet, "/Messages/"+all[1].Sid+".json", "")).Body, "", "text at another process")
-	done.Store(true)
-	readers.Wait()
-	t.Logf("%d reads; a write took %v, the first after the kill %v, the next %v", reads.Load(), before, first, then)
-}
 
 // wire stands between the processes and their database. It can be cut.
 type wire struct {
