@@ -80,11 +80,6 @@ func putFieldNames(c db.Conn, changes []understudy.Change) (numbers map[understu
 // ReadChanges returns the changes of a source with numbers above after, in ascending order. It returns at most
 // limit changes and at most MaxChanges. A source that is not in the store has no changes.
 func (d *DB) ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error) {
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	number, ok, err := d.catalog.FindSource(ctx, source)
 	limit = min(limit, MaxChanges)
 	if err != nil || !ok || limit <= 0 {
@@ -123,11 +118,6 @@ var selectLastChange = &db.Statement{Head: "SELECT change FROM source WHERE numb
 
 // ReadLastChange returns the number of the source's last change, or 0 if the source has none.
 func (d *DB) ReadLastChange(ctx context.Context, source string) (n int64, err error) {
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
 	number, ok, err := d.catalog.FindSource(ctx, source)
 	if err != nil || !ok {
 		return 0, err

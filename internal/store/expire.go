@@ -24,11 +24,6 @@ const expireBatch = 512 // the number of records listed for erasing in one trans
 // read finds them. There is no change, because nothing happened upstream. EraseListed deletes them later. Expire
 // returns how many records it listed. It also deletes pages that were stored whole before the kind had a retention.
 func (d *DB) Expire(ctx context.Context, source, kind string) (listed int, err error) {
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
 	listed, err = d.expire(ctx, source, kind)
 	return listed, db.WrapError(false, err, "look for %s of %s past their retention", kind, source)
 }

@@ -26,11 +26,6 @@ var (
 // ForgetPage deletes the page of a key and reports whether the page was stored. The records that it shows are
 // kept. The deletion is durable: the page does not return after a crash of the machine.
 func (d *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error) {
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return false, err
-	}
-	defer leave()
 	source, ok, err := d.catalog.FindSource(ctx, key.Source)
 	if err != nil || !ok {
 		return false, err
@@ -55,11 +50,6 @@ func (d *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, err
 // and bodies it deleted. No save of the kind should be running, because a save that began before may store the
 // record again. The deletion survives a crash of the machine.
 func (d *DB) ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error) {
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return 0, 0, err
-	}
-	defer leave()
 	k, err := d.catalog.FindKind(ctx, source, kind)
 	if err != nil || k == nil {
 		return 0, 0, err

@@ -206,23 +206,19 @@ func setLoaders(d *DB) {
 // Refresh loads what other processes have changed of what this process keeps in memory, as each transaction does. After
 // it the memory contains every change that was committed before the call.
 func (d *DB) Refresh(ctx context.Context) error {
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	return db.WrapError(false, d.pool.Refresh(ctx), "refresh")
 }
 
-// Close waits for running calls and closes the file. Calls after Close return ErrClosed. Close may be called twice.
+// Close waits for running transactions and closes the file. Later transactions fail with ErrClosed, also those of calls that
+// are running. Close may be called twice.
 func (d *DB) Close() error {
+	d.Evictor.Stop()
+	d.Evictor.SaveReads()
 	if d.pool.RefuseCalls() {
 		return nil
 	}
-	d.Evictor.Stop()
 	d.pool.WaitForCalls()
 	d.Evictor.Wait()
-	d.Evictor.SaveReads()
 	if err := errors.Join(d.Nodes.Close(), d.pool.Close()); err != nil {
 		return fmt.Errorf("store: close: %w", err)
 	}

@@ -162,11 +162,6 @@ func (s *placing) findNextRow() (*order.Assignment, error) {
 // FindPlace returns the position of a record, also of a deleted or erased record. It returns ErrNotFound for a
 // record that was never seen.
 func (d *DB) FindPlace(ctx context.Context, source, kind, id string) (query.OrderKey, error) {
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
 	k, err := d.catalog.FindKind(ctx, source, kind)
 	if err == nil && k == nil {
 		err = understudy.ErrNotFound

@@ -347,11 +347,6 @@ type eraseTarget struct {
 
 // IsErased reports whether a record must not be stored again. An empty kind means a record with that id of any kind.
 func (d *DB) IsErased(ctx context.Context, source, kind, id string) (erased bool, err error) {
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return false, err
-	}
-	defer leave()
 	err = d.pool.Read(ctx, func(c db.Conn) error {
 		if d.counts.erased.Load() == 0 {
 			return nil

@@ -35,16 +35,11 @@ import (
 // context.DeadlineExceeded means that this page took more than Options.SaveTime. In all these cases the caller
 // may still respond with the page.
 func (d *DB) Save(ctx context.Context, p *understudy.Page) (request.SaveResult, error) {
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return request.SaveResult{}, err
-	}
-	defer leave()
 	if err := checkPage(p); err != nil {
 		return request.SaveResult{}, db.WrapError(true, err, "save page %s", p.Key)
 	}
 	s := newSaving(d, p)
-	err = d.pool.Write(ctx, func(c db.Conn) (bool, error) {
+	err := d.pool.Write(ctx, func(c db.Conn) (bool, error) {
 		if err := d.catalog.Enter(ctx, c, p.Key.Source, p.Kind, p.Shape); err != nil {
 			return false, err
 		}

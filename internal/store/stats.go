@@ -24,13 +24,8 @@ var (
 // ReadStats measures the store. It reads the rows of all blocks and pages but no body, which takes about a
 // second per gigabyte. PerRecord is the sum of File and WAL divided by Records, or 0 without records.
 func (d *DB) ReadStats(ctx context.Context) (Stats, error) {
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return Stats{}, err
-	}
-	defer leave()
 	var st Stats
-	err = d.pool.Read(ctx, func(c db.Conn) error {
+	err := d.pool.Read(ctx, func(c db.Conn) (err error) {
 		if _, err := c.QueryRow(selectTotals, nil, func(r []driver.Value) {
 			st.Pages, st.Changes, st.Records = r[0].(int64), r[1].(int64), r[2].(int64)
 		}); err != nil {
@@ -65,11 +60,6 @@ var selectEvicted = &db.Statement{Head: "SELECT evicted_pages, evicted_versions,
 
 // MeasureSpace returns what the store takes on disk and what it evicted. It takes well under a millisecond.
 func (d *DB) MeasureSpace(ctx context.Context) (s Space, err error) {
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return s, err
-	}
-	defer leave()
 	err = d.pool.Read(ctx, func(c db.Conn) error { s, err = measureSpace(d, c); return err })
 	return s, db.WrapError(false, err, "measure %s", d.pool.Engine.Name())
 }

@@ -32,11 +32,6 @@ const maxUnclocked = "1000"
 // invalid until that shape is saved again. Touch returns the new generation. The touch is then on the disk and survives
 // a crash of the machine. Errors wrap ErrNotStored, and the caller then has to remember the touch.
 func (d *DB) Touch(ctx context.Context, t request.Invalidation) (generation int64, err error) {
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
 	if t.Source == "" || t.Kind == "" {
 		err := fmt.Errorf("%w: a touch names a source and a kind", understudy.ErrInvalid)
 		return 0, db.WrapError(true, err, "touch %s %s", t.Source, t.Kind)
@@ -69,11 +64,6 @@ func (d *DB) Touch(ctx context.Context, t request.Invalidation) (generation int6
 // ReadKinds returns the state of each kind of a source, sorted by name. It counts no rows. A source that is not
 // in the store has no kinds.
 func (d *DB) ReadKinds(ctx context.Context, source string) ([]KindState, error) {
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	number, ok, err := d.catalog.FindSource(ctx, source)
 	if err != nil || !ok {
 		return nil, err
@@ -93,13 +83,8 @@ func (d *DB) ReadKinds(ctx context.Context, source string) ([]KindState, error) 
 // The first origin of a source is kept. For another origin KeepOrigin returns an error that wraps ErrInvalid and says
 // what to do.
 func (d *DB) KeepOrigin(ctx context.Context, source, world string) error {
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	held := ""
-	err = d.pool.Write(ctx, func(c db.Conn) (bool, error) {
+	err := d.pool.Write(ctx, func(c db.Conn) (bool, error) {
 		if err := d.catalog.Enter(ctx, c, source, "", ""); err != nil {
 			return false, err
 		}

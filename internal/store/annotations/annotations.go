@@ -198,11 +198,6 @@ func (b *Book) insert(c db.Conn, r place, record int64, n understudy.Note) (unde
 // the annotation and changes it.
 func (b *Book) change(ctx context.Context, r place, what string,
 	work func(c db.Conn, record int64, a *understudy.Annotation) error) error {
-	leave, err := b.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	k, err := b.catalog.FindKind(ctx, r.source, r.kind)
 	if err == nil && k == nil {
 		err = errNotHeld

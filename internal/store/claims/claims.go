@@ -37,11 +37,6 @@ func New(pool *db.Pool) *Table { return &Table{pool} }
 // case it returns when the action was begun, to the second, and how it ended. result is nil if its end was not stored.
 // If first is true, the row is on the disk. ClaimAction deletes claims that are older than MaxAge. Errors: ErrNotStored.
 func (t *Table) ClaimAction(ctx context.Context, name string, now time.Time) (first bool, at time.Time, result []byte, err error) {
-	leave, err := t.pool.Begin()
-	if err != nil {
-		return false, at, nil, err
-	}
-	defer leave()
 	key := keyOf(name)
 	err = t.pool.ChangeDurably(ctx, func(c db.Conn) error {
 		if err := c.Execute(expireClaim, 0, now.Add(-MaxAge).Unix()); err != nil {
@@ -64,15 +59,10 @@ func (t *Table) ClaimAction(ctx context.Context, name string, now time.Time) (fi
 // SettleAction stores how an action ended. When it returns the result is on the disk. Errors: ErrInvalid for no
 // result or more than 4 KiB, ErrNotStored.
 func (t *Table) SettleAction(ctx context.Context, name string, result []byte) error {
-	leave, err := t.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	if len(result) == 0 || len(result) > maxResult {
 		return db.WrapError(true, understudy.ErrInvalid, "settle an action")
 	}
-	err = t.pool.ReleaseDurably(ctx, func(c db.Conn) error { return c.Execute(updateClaim, 0, result, keyOf(name)) })
+	err := t.pool.ReleaseDurably(ctx, func(c db.Conn) error { return c.Execute(updateClaim, 0, result, keyOf(name)) })
 	return db.WrapError(true, err, "settle an action")
 }
 

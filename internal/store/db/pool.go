@@ -23,7 +23,7 @@ type Pool struct {
 
 	mu     sync.Mutex
 	closed bool
-	active sync.WaitGroup // counts the running calls
+	active sync.WaitGroup // counts the calls of Write and UseReader that are running
 
 	memory  memory
 	barrier atomic.Pointer[func(position int64)] // see SetBarrier
@@ -61,8 +61,8 @@ func (p *Pool) Start(ctx context.Context, writer Conn, load func() error) error 
 	return nil
 }
 
-// Begin registers a call. The caller must call leave when the call ends. After RefuseCalls it returns
-// ErrClosed.
+// Begin registers a use of the database, as Write and UseReader do. The caller must call leave when the use ends. After
+// RefuseCalls it returns ErrClosed.
 func (p *Pool) Begin() (leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,6 +149,11 @@ func (p *Pool) Release(ctx context.Context, work func(c Conn) (broken bool, err 
 
 // Write waits for its turn and runs work with the writing connection.
 func (p *Pool) Write(ctx context.Context, work func(c Conn) (broken bool, err error)) error {
+	leave, err := p.Begin()
+	if err != nil {
+		return err
+	}
+	defer leave()
 	c, err := p.take(ctx, p.writer)
 	if err != nil {
 		return err
@@ -180,6 +185,11 @@ func (p *Pool) Read(ctx context.Context, work func(c Conn) error) error {
 
 // UseReader runs work with a reading connection, without a transaction.
 func (p *Pool) UseReader(ctx context.Context, work func(c Conn) (broken bool, err error)) error {
+	leave, err := p.Begin()
+	if err != nil {
+		return err
+	}
+	defer leave()
 	c, err := p.take(ctx, p.readers)
 	if err != nil {
 		return err
@@ -207,7 +217,7 @@ func (p *Pool) Reads() (all Reads) {
 	return all
 }
 
-// RefuseCalls makes later calls fail with ErrClosed. It reports whether it was called before.
+// RefuseCalls makes later calls of Write and UseReader fail with ErrClosed. It reports whether it was called before.
 func (p *Pool) RefuseCalls() (again bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,7 +226,7 @@ func (p *Pool) RefuseCalls() (again bool) {
 	return again
 }
 
-// WaitForCalls returns when all calls have ended that began before RefuseCalls.
+// WaitForCalls returns when all transactions have ended that began before RefuseCalls.
 func (p *Pool) WaitForCalls() { p.active.Wait() }
 
 // Close closes the connections and the engine. No call may be running.

@@ -30,11 +30,6 @@ type Job struct {
 // complete, newest first. It works in small transactions and may be interrupted at any point. The next call continues
 // and repeats nothing. If another call is running, EraseListed waits for it.
 func (r *Eraser) EraseListed(ctx context.Context, o Job) (done []Erasure, err error) {
-	leave, err := r.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	select {
 	case r.running <- struct{}{}:
 		defer func() { <-r.running }()

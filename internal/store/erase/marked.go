@@ -32,11 +32,6 @@ const (
 // a caller that waits for the receipt repeats the call until nothing more is found. If EraseNumber returns both an
 // error and the number of a receipt, the records were listed and will be erased.
 func (r *Eraser) EraseNumber(ctx context.Context, source, what string) (Erasure, Found, error) {
-	leave, err := r.pool.Begin()
-	if err != nil {
-		return Erasure{}, Found{}, err
-	}
-	defer leave()
 	f, err := r.find(ctx, source, what)
 	pages := 0
 	if err == nil {

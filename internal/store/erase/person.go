@@ -55,11 +55,6 @@ type finding struct {
 // belong to it. Find reads every body of the source once, and again for each level of records below. It returns
 // ErrInvalid if the source is unknown, or if a number without country code may mean several numbers.
 func (r *Eraser) Find(ctx context.Context, source, what string) (Found, error) {
-	leave, err := r.pool.Begin()
-	if err != nil {
-		return Found{}, err
-	}
-	defer leave()
 	f, err := r.find(ctx, source, what)
 	return f, db.WrapError(false, err, "find records in %s", source)
 }

@@ -68,11 +68,6 @@ var (
 
 // CountWaiting returns how many records are listed and not erased yet.
 func (r *Eraser) CountWaiting(ctx context.Context) (w Waiting, err error) {
-	leave, err := r.pool.Begin()
-	if err != nil {
-		return w, err
-	}
-	defer leave()
 	err = r.pool.Read(ctx, func(c db.Conn) error {
 		_, err := c.QueryRow(selectWaiting, nil, func(row []driver.Value) {
 			w.Records = row[0].(int64)
@@ -88,11 +83,6 @@ func (r *Eraser) CountWaiting(ctx context.Context) (w Waiting, err error) {
 // ReadErasures returns the receipts with numbers below before, newest first; 0 means all receipts. It returns at most
 // limit and at most MaxErasures.
 func (r *Eraser) ReadErasures(ctx context.Context, before int64, limit int) (all []Erasure, err error) {
-	leave, err := r.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	if before <= 0 {
 		before = 1 << 62
 	}

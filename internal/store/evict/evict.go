@@ -124,17 +124,12 @@ func (e *Evictor) StartIfNeeded(c db.Conn, failed bool) {
 // Evict frees space now if the file is near its limit, after the current work has ended. StartIfNeeded also frees
 // space, but later. Evict is for callers that cannot wait.
 func (e *Evictor) Evict(ctx context.Context) error {
-	leave, err := e.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	select {
 	case e.background.running <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	err = e.runTurn(ctx, func(ctx context.Context) (enough bool, err error) {
+	err := e.runTurn(ctx, func(ctx context.Context) (enough bool, err error) {
 		near := false
 		err = e.pool.Write(ctx, func(c db.Conn) (bool, error) { near, err = e.checkUse(c, evictAbovePercent); return false, err })
 		if err != nil || !near {

@@ -27,22 +27,16 @@ var selectKindShapes = &db.Statement{Head: "SELECT slot, name FROM shape WHERE k
 // body that was evicted is nil. A version that arrived after a later one is not part of the history, nor is one that
 // the same page replaced. History returns ErrNotFound if the record was never seen or was forgotten.
 func (h *Records) ReadHistory(ctx context.Context, source, kind, id string, limit int) ([]understudy.Version, error) {
-	leave, err := h.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	if limit <= 0 || limit > MaxHistory {
 		limit = MaxHistory
 	}
 	var versions []understudy.Version
-	if k, kerr := h.catalog.FindKind(ctx, source, kind); k != nil {
+	k, err := h.catalog.FindKind(ctx, source, kind)
+	if k != nil {
 		err = h.pool.Read(ctx, func(c db.Conn) error {
 			versions, err = h.readHistory(c, k, id, limit)
 			return err
 		})
-	} else {
-		err = kerr
 	}
 	if err == nil && len(versions) == 0 {
 		err = understudy.ErrNotFound
@@ -132,11 +126,6 @@ var selectRecordHeld = &db.Statement{Head: `SELECT h.number, h.version, h.seen, 
 // Record returns the newest stored version of a record in one shape. Its body belongs to the caller. Record
 // returns ErrNotFound if the record was never seen in that shape or is gone.
 func (h *Records) Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error) {
-	leave, err := h.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	s, err := h.catalog.FindShape(ctx, source, kind, shape)
 	if err == nil && s == nil {
 		err = understudy.ErrNotFound
@@ -186,11 +175,6 @@ var selectNewest = &db.Statement{Head: "SELECT number, version, seen, state FROM
 // returns the last version of a deleted record. For an id that is not stored it returns the record of another id, so
 // that the amount of reading does not reveal whether the id is stored.
 func (h *Records) FindNewestOrNext(ctx context.Context, source, kind, id string, gone bool) (rec *understudy.Record, err error) {
-	leave, err := h.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	k, err := h.catalog.FindKind(ctx, source, kind)
 	if err != nil || k == nil {
 		return nil, err
@@ -235,11 +219,6 @@ func (h *Records) RecordAt(ctx context.Context, source, kind, shape, id string, 
 	if at.IsZero() {
 		return h.Record(ctx, source, kind, shape, id)
 	}
-	leave, err := h.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	s, err := h.catalog.FindShape(ctx, source, kind, shape)
 	if err == nil && s == nil {
 		err = understudy.ErrNotFound

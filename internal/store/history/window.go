@@ -81,13 +81,8 @@ var (
 // parts with Below. A record whose clock changes meanwhile may then be missed or returned twice. An unknown
 // kind, shape or parent has no records.
 func (h *Records) ReadRows(ctx context.Context, w query.RangeScan) ([]understudy.Row, error) {
-	leave, err := h.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	var rows []understudy.Row
-	err = h.pool.Read(ctx, func(c db.Conn) error {
+	err := h.pool.Read(ctx, func(c db.Conn) error {
 		v, ok, err := h.buildWindow(c, w)
 		if err != nil || !ok {
 			return err
@@ -138,12 +133,7 @@ func (v *window) readRows(ctx context.Context, c db.Conn, blocks *records.Blocks
 // RecordAt for the details. The zero time means now. It reads a few records at a time and holds no connection
 // while yield runs. Unless at is now, later saves do not show.
 func (h *Records) ScanRecordsAt(ctx context.Context, w query.RangeScan, at time.Time, yield func(rec *understudy.Record,
-	clock int64) bool) error {
-	leave, err := h.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
+	clock int64) bool) (err error) {
 	until := int64(math.MaxInt64)
 	if !at.IsZero() {
 		until = at.UnixNano()

@@ -62,11 +62,6 @@ func newIndexingError(c db.Conn, at int64) error {
 // Clear empties the indexes of terms and words. The places of records are kept. Until Build has filled the indexes
 // again, queries that need them return ErrIndexing.
 func (x *Index) Clear(ctx context.Context) error {
-	leave, err := x.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	return db.WrapError(true, x.clearAll(ctx), "empty the indexes")
 }
 
@@ -81,11 +76,6 @@ func (x *Index) clearAll(ctx context.Context) error {
 // text or searchable. Usually no record is missing. If Build is interrupted, the next call continues. progress may be
 // nil.
 func (x *Index) Build(ctx context.Context, progress func(done, total int64)) error {
-	leave, err := x.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	return db.WrapError(true, x.build(ctx, progress), "fill the indexes")
 }
 

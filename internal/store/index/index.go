@@ -108,11 +108,6 @@ func (x *Index) AllowAnyWord() {
 // Learn reads which words the fields of each kind may have. It runs after a file was opened, so that the first search
 // need not read them.
 func (x *Index) Learn(ctx context.Context) error {
-	leave, err := x.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	for _, k := range x.catalog.Kinds() {
 		err := x.pool.Read(ctx, func(c db.Conn) error { return k.Words.Learn(&wordrows.Snapshot{C: c, Table: x.Words}) })
 		if err != nil {
@@ -234,11 +229,6 @@ func (x *Index) clearPending(c db.Conn, u Progress) error {
 // returns ErrDamaged if damaged data stopped the filling.
 func (x *Index) CountIndexed(ctx context.Context) (done, total int64, err error) {
 	at := x.built.load().lowest()
-	leave, err := x.pool.Begin()
-	if err != nil {
-		return 0, 0, err
-	}
-	defer leave()
 	err = x.pool.Read(ctx, func(c db.Conn) error {
 		_, err := c.QueryRow(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) })
 		if err == nil && at < total {

@@ -166,11 +166,6 @@ func (x *Index) ScheduleFlush() {
 	}
 	time.AfterFunc(flushDelay, func() {
 		x.flushTimer.scheduled.Store(false)
-		leave, err := x.pool.Begin()
-		if err != nil {
-			return
-		}
-		defer leave()
 		ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 		defer cancel()
 		_ = x.Flush(ctx)

@@ -56,14 +56,9 @@ func filterLimit(f *understudy.JobFilter) int {
 
 // ReadJobs returns the jobs that match a filter, newest first.
 func (q *Queue) ReadJobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error) {
-	leave, err := q.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	text, args := selectJobs(&f)
 	var all []understudy.Job
-	err = q.pool.Read(ctx, func(c db.Conn) error {
+	err := q.pool.Read(ctx, func(c db.Conn) error {
 		return c.QueryOnce(text, args, func(r []driver.Value) error {
 			all = append(all, jobOf(r))
 			return nil
@@ -102,11 +97,6 @@ func selectJobs(f *understudy.JobFilter) (text string, args []driver.Value) {
 
 // CountJobs returns the numbers of waiting, running and archived jobs.
 func (q *Queue) CountJobs(ctx context.Context) (n understudy.JobCounts, err error) {
-	leave, err := q.pool.Begin()
-	if err != nil {
-		return n, err
-	}
-	defer leave()
 	err = q.pool.Read(ctx, func(c db.Conn) error {
 		_, err := c.QueryRow(countJobs, nil, func(r []driver.Value) {
 			n = understudy.JobCounts{Waiting: r[0].(int64), Running: r[1].(int64), Archived: r[2].(int64)}
@@ -119,11 +109,6 @@ func (q *Queue) CountJobs(ctx context.Context) (n understudy.JobCounts, err erro
 // TrimJobs deletes archived jobs: in each state all but the keep newest, and all that ended before a time. It
 // deletes at most a few thousand at once; the next call deletes more. It returns how many it deleted.
 func (q *Queue) TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error) {
-	leave, err := q.pool.Begin()
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
 	err = q.pool.ReleaseChange(ctx, func(c db.Conn) error {
 		removed = 0
 		count := func([]driver.Value) error { removed++; return nil }

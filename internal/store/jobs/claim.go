@@ -135,16 +135,11 @@ func checkAdded(jobs []understudy.Job) error {
 // of each job. If a live job has the same Kind and Key, it returns the number of that job. It uses only the fields of
 // the request (Kind to ExpiresAt, and Mark). Attempts must be set. Errors: ErrInvalid, ErrNotStored.
 func (q *Queue) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job) ([]int64, error) {
-	leave, err := q.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	if err := checkAdded(jobs); err != nil {
 		return nil, db.WrapError(true, err, "add jobs")
 	}
 	var numbers []int64
-	err = q.pool.ChangeDurably(ctx, func(c db.Conn) error {
+	err := q.pool.ChangeDurably(ctx, func(c db.Conn) error {
 		numbers = make([]int64, 0, len(jobs))
 		for i := range jobs {
 			n, err := addJob(c, now, &jobs[i])
@@ -180,16 +175,11 @@ func addJob(c db.Conn, now time.Time, j *understudy.Job) (number int64, err erro
 // takes back expired leases and archives expired jobs. All happens in one transaction, and one statement claims
 // each job. Errors: ErrInvalid, ErrNotStored.
 func (q *Queue) ClaimJobs(ctx context.Context, want understudy.Claim) (understudy.Claimed, error) {
-	leave, err := q.pool.Begin()
-	if err != nil {
-		return understudy.Claimed{}, err
-	}
-	defer leave()
 	if err := checkClaim(&want); err != nil {
 		return understudy.Claimed{}, db.WrapError(true, err, "claim jobs")
 	}
 	var got understudy.Claimed
-	err = q.pool.ReleaseChange(ctx, func(c db.Conn) error {
+	err := q.pool.ReleaseChange(ctx, func(c db.Conn) error {
 		got = understudy.Claimed{}
 		if err := sweepJobs(c, &want, &got); err != nil {
 			return err

@@ -40,13 +40,8 @@ func clip(s string, most int) string {
 // RenewLeases writes heartbeats and returns a reply to each, in order. It also renews an expired lease if no other
 // process has taken the job back.
 func (q *Queue) RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) ([]understudy.HeartbeatReply, error) {
-	leave, err := q.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	var all []understudy.HeartbeatReply
-	err = q.pool.ReleaseChange(ctx, func(c db.Conn) error {
+	err := q.pool.ReleaseChange(ctx, func(c db.Conn) error {
 		all = make([]understudy.HeartbeatReply, len(beats))
 		for i, b := range beats {
 			found, err := c.QueryRow(beatJob, []driver.Value{nanos(b.LeaseEnd), b.Progress.Done, b.Progress.Total, clip(b.Progress.Note,
@@ -68,16 +63,11 @@ func (q *Queue) RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) 
 // MarkJob stores where the next run of a job continues. A crash of the machine may lose the last marks; then that run
 // continues from an earlier mark. Errors: ErrLeaseLost, ErrInvalid for a mark above MaxJobPayload, ErrNotStored.
 func (q *Queue) MarkJob(ctx context.Context, number, fence int64, mark []byte) error {
-	leave, err := q.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	if err := checkMark(mark); err != nil {
 		return db.WrapError(true, err, "mark job %d", number)
 	}
 	found := false
-	err = q.pool.Change(ctx, func(c db.Conn) (err error) {
+	err := q.pool.Change(ctx, func(c db.Conn) (err error) {
 		found, err = c.QueryRow(markJob, []driver.Value{blob(mark), number, fence}, func([]driver.Value) {})
 		return err
 	})
@@ -97,11 +87,6 @@ func checkMark(mark []byte) error {
 // EndJob stores how a run ended and returns the new state: the state in e, or JobCancelled if the job was to
 // run again but was cancelled. Errors: ErrLeaseLost, ErrInvalid, ErrNotStored.
 func (q *Queue) EndJob(ctx context.Context, e understudy.JobResult) (state understudy.JobState, err error) {
-	leave, err := q.pool.Begin()
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
 	if err := checkEnd(&e); err != nil {
 		return 0, db.WrapError(true, err, "end job %d", e.Number)
 	}
@@ -128,11 +113,6 @@ func checkEnd(e *understudy.JobResult) error {
 // CancelJob archives a waiting job, or asks a running job to stop. It returns the new state of the job when
 // that is on the disk. Errors: ErrNotFound; ErrInvalid for an archived job.
 func (q *Queue) CancelJob(ctx context.Context, number int64, now time.Time) (j understudy.Job, err error) {
-	leave, err := q.pool.Begin()
-	if err != nil {
-		return j, err
-	}
-	defer leave()
 	err = q.pool.ReleaseDurably(ctx, func(c db.Conn) error {
 		found, err := c.QueryRow(cancelJob, []driver.Value{nanos(now), number}, func(r []driver.Value) { j = jobOf(r) })
 		if err != nil || found {
@@ -158,11 +138,6 @@ func newEndedError(j *understudy.Job) error {
 // the slot counts as planned. last is the slot that was planned last, for use as since in the next call; it is
 // zero if none was. A zero slot plans nothing and only returns last.
 func (q *Queue) PlanJob(ctx context.Context, now, since, slot time.Time, job understudy.Job) (number int64, last time.Time, err error) {
-	leave, err := q.pool.Begin()
-	if err != nil {
-		return 0, time.Time{}, err
-	}
-	defer leave()
 	if err := checkJob(&job); err != nil {
 		return 0, time.Time{}, db.WrapError(true, err, "plan job")
 	}

@@ -46,11 +46,6 @@ func New(pool *db.Pool, log *slog.Logger) *Table {
 
 // Value returns the value under a name, or ErrNotFound if there is none.
 func (k *Table) Value(ctx context.Context, name string) (value []byte, err error) {
-	leave, err := k.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	err = k.pool.Read(ctx, func(c db.Conn) error {
 		found, err := c.QueryRow(selectValue, []driver.Value{name}, func(r []driver.Value) { value = cloneBytes(r[0]) })
 		if err == nil && !found {
@@ -93,11 +88,6 @@ func (k *Table) Delete(ctx context.Context, name string) (found bool, err error)
 // run checks a name and a value, and runs work in a transaction with the function change.
 func (k *Table) run(ctx context.Context, name string, value []byte, change func(context.Context, func(db.Conn) error) error,
 	work func(c db.Conn) error) error {
-	leave, err := k.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	if err := check(name, value); err != nil {
 		return db.WrapError(true, err, "value %s", understudy.Clip(name))
 	}
@@ -123,13 +113,8 @@ func check(name string, value []byte) error {
 // ReadValues returns the values whose names begin with prefix, at most 10,000. If there are more, it returns those with
 // the lowest names.
 func (k *Table) ReadValues(ctx context.Context, prefix string) (map[string][]byte, error) {
-	leave, err := k.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	var all map[string][]byte
-	err = k.pool.Read(ctx, func(c db.Conn) (err error) {
+	err := k.pool.Read(ctx, func(c db.Conn) (err error) {
 		all, err = readValues(c, prefix)
 		return err
 	})

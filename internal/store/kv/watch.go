@@ -42,13 +42,8 @@ func (k *Table) Watch(ctx context.Context, prefix string, put func(name string, 
 	if i < 0 || watchable[i].prefix != prefix {
 		return fmt.Errorf("store: watch values %s: %w", understudy.Clip(prefix), understudy.ErrInvalid)
 	}
-	leave, err := k.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	var refused error
-	err = k.pool.Write(ctx, func(c db.Conn) (broken bool, err error) {
+	err := k.pool.Write(ctx, func(c db.Conn) (broken bool, err error) {
 		sums := map[string]uint64{}
 		broken, err = c.RunReading(ctx, func() error {
 			all, err := readValues(c, prefix)

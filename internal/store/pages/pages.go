@@ -82,11 +82,6 @@ func NewReader(pool *db.Pool, loader *Loader, noteRead func(page, before int64))
 // its hash. So the result is byte for byte the saved page, or an error that names the page. ReadPage computes
 // Superseded anew each time, and Took is 0. It returns ErrNotFound if the page is not stored.
 func (r *Reader) ReadPage(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
-	leave, err := r.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	source, ok, err := r.loader.catalog.FindSource(ctx, key.Source)
 	if err == nil && !ok {
 		err = understudy.ErrNotFound

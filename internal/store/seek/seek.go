@@ -54,11 +54,6 @@ func New(pool *db.Pool, catalog *catalog.Catalog, records *records.Opener, index
 // meanwhile is neither missed nor returned twice, unless a page moves it to another position. Seek compares the bodies
 // of results with the predicates. It returns ErrInvalid for a query that makes no sense.
 func (k *Seeker) Seek(ctx context.Context, q query.RecordQuery, yield func(query.Hit) bool) error {
-	leave, err := k.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	s, err := k.prepareSearch(&q)
 	if err != nil {
 		return db.WrapError(false, err, "seek in %s", q.Source)
@@ -250,11 +245,6 @@ func (s *recordSearch) buildHit(c db.Conn, h *heldAt, e *codec.Entry) (f query.H
 // zero time means never) or when ctx is done, and then returns a lower bound. It reads bodies only if the query needs
 // them.
 func (k *Seeker) Count(ctx context.Context, q query.RecordQuery, most int64, by time.Time) (n query.Count, err error) {
-	leave, err := k.pool.Begin()
-	if err != nil {
-		return n, err
-	}
-	defer leave()
 	s, err := k.prepareSearch(&q)
 	if err != nil {
 		return n, db.WrapError(false, err, "count in %s", q.Source)

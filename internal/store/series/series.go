@@ -39,18 +39,13 @@ func New(pool *db.Pool) *Points { return &Points{pool} }
 // understudy.MaxSamples, the oldest are deleted. Errors: ErrInvalid for a number that is empty or above 64
 // bytes or a time before 1970, ErrNotStored. After an error nothing is stored.
 func (p *Points) AddSamples(ctx context.Context, s understudy.Series, samples ...understudy.Sample) error {
-	leave, err := p.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	for _, one := range samples {
 		if one.Value == "" || len(one.Value) > maxValue || one.At.Unix() <= 0 {
 			err := fmt.Errorf("%w: a sample has a time and a number of at most %d bytes", understudy.ErrInvalid, maxValue)
 			return db.WrapError(true, err, "sample of %s", s)
 		}
 	}
-	err = p.pool.Change(ctx, func(c db.Conn) error {
+	err := p.pool.Change(ctx, func(c db.Conn) error {
 		if err := c.Execute(insertSeries, 0, s.Source, s.Kind, s.Field); err != nil {
 			return err
 		}
@@ -73,11 +68,6 @@ func seriesArgs(s understudy.Series) []driver.Value { return []driver.Value{s.So
 
 // ReadSamples returns the samples of a series, oldest first. An unknown series has none.
 func (p *Points) ReadSamples(ctx context.Context, s understudy.Series) (all []understudy.Sample, err error) {
-	leave, err := p.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	err = p.pool.Read(ctx, func(c db.Conn) error {
 		return c.Query(selectSamples, 0, seriesArgs(s), func(r []driver.Value) error {
 			all = append(all, understudy.Sample{At: time.Unix(0, r[0].(int64)).UTC(), Value: r[1].(string)})
@@ -89,11 +79,6 @@ func (p *Points) ReadSamples(ctx context.Context, s understudy.Series) (all []un
 
 // ForgetSamples deletes the series of a kind and returns how many samples they had.
 func (p *Points) ForgetSamples(ctx context.Context, source, kind string) (gone int, err error) {
-	leave, err := p.pool.Begin()
-	if err != nil {
-		return 0, err
-	}
-	defer leave()
 	err = p.pool.ReleaseChange(ctx, func(c db.Conn) error {
 		gone = 0
 		err := c.Query(deleteSamples, 0, []driver.Value{source, kind}, func([]driver.Value) error { gone++; return nil })

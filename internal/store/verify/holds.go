@@ -20,11 +20,6 @@ import (
 // and every body and page unpacked. It returns where each text was found ("block 7", "table kv"), at most
 // MaxProblems places. It reads the whole database, but not the free bytes of the file.
 func (d *Verifier) FindTexts(ctx context.Context, texts ...string) (places []string, err error) {
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	err = d.pool.Read(ctx, func(c db.Conn) error {
 		h := &holding{db: d, c: c, ctx: ctx, texts: texts, blocks: d.records.Open(c)}
 		if err := h.searchTables(); err != nil {

@@ -76,12 +76,7 @@ func (v *verifying) isDone() bool {
 // says what is wrong with the store.
 func (d *Verifier) Verify(ctx context.Context) (Report, error) {
 	var report Report
-	leave, err := d.pool.Begin()
-	if err != nil {
-		return report, err
-	}
-	defer leave()
-	err = d.pool.Read(ctx, func(c db.Conn) error {
+	err := d.pool.Read(ctx, func(c db.Conn) error {
 		v := &verifying{db: d, c: c, ctx: ctx, report: &report}
 		for _, step := range []func() error{v.checkFile, v.readIndexes, v.countRows, v.checkBlocks, v.checkHeld,
 			v.checkPast, v.checkClocks, v.checkNames, v.checkPlaces, v.checkTerms, v.checkPages, v.checkCounts, v.checkChanges, v.checkWords} {
