@@ -80,13 +80,13 @@ func putFieldNames(c db.Conn, changes []understudy.Change) (numbers map[understu
 // ReadChanges returns the changes of a source with numbers above after, in ascending order. It returns at most
 // limit changes and at most MaxChanges. A source that is not in the store has no changes.
 func (d *DB) ReadChanges(ctx context.Context, source string, after int64, limit int) ([]understudy.Change, error) {
-	number, ok, err := d.catalog.FindSource(ctx, source)
 	limit = min(limit, MaxChanges)
-	if err != nil || !ok || limit <= 0 {
-		return nil, err
-	}
 	var changes []understudy.Change
-	err = d.pool.Read(ctx, func(c db.Conn) error {
+	err := d.pool.Read(ctx, func(c db.Conn) error {
+		number, ok := d.catalog.Source(source)
+		if !ok || limit <= 0 {
+			return nil
+		}
 		err := c.Query(selectChanges, 0, []driver.Value{number, after + 1, int64(limit)}, func(r []driver.Value) error {
 			n, count := r[0].(int64), r[1].(int64)
 			fields, _ := r[7].(string)
@@ -118,11 +118,8 @@ var selectLastChange = &db.Statement{Head: "SELECT change FROM source WHERE numb
 
 // ReadLastChange returns the number of the source's last change, or 0 if the source has none.
 func (d *DB) ReadLastChange(ctx context.Context, source string) (n int64, err error) {
-	number, ok, err := d.catalog.FindSource(ctx, source)
-	if err != nil || !ok {
-		return 0, err
-	}
 	err = d.pool.Read(ctx, func(c db.Conn) error {
+		number, _ := d.catalog.Source(source)
 		_, err := c.QueryRow(selectLastChange, []driver.Value{number}, func(r []driver.Value) { n = r[0].(int64) })
 		return err
 	})

@@ -169,11 +169,7 @@ func (v erasableVersions) ListVersions(record int64) (present map[int64]bool, al
 
 // listBodies returns the versions of a record whose bodies are stored.
 func (v erasableVersions) listBodies(record int64) (all []int64, err error) {
-	err = v.c.Query(selectRecordVersions, 0, rowsOf(record), func(r []driver.Value) error {
-		all = append(all, r[0].(int64))
-		return nil
-	})
-	return all, err
+	return db.ListNumbers(v.c, selectRecordVersions, rowsOf(record)...)
 }
 
 // ReadEntry implements erase.Versions.

@@ -26,11 +26,8 @@ var (
 // ForgetPage deletes the page of a key and reports whether the page was stored. The records that it shows are
 // kept. The deletion is durable: the page does not return after a crash of the machine.
 func (d *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, err error) {
-	source, ok, err := d.catalog.FindSource(ctx, key.Source)
-	if err != nil || !ok {
-		return false, err
-	}
 	err = d.pool.ReleaseDurably(ctx, func(c db.Conn) error {
+		source, _ := d.catalog.Source(key.Source)
 		row, _, err := d.pages.Find(c, source, key)
 		if err != nil {
 			return err
@@ -123,22 +120,15 @@ func hasID(rows []understudy.Row, id string) bool {
 // show the record.
 func (f *forgetting) runTransaction(ctx context.Context, work func(c db.Conn) error) error {
 	before := f.deleted
-	err := f.db.pool.Release(ctx, func(c db.Conn) (bool, error) {
-		late := f.latePages
-		all := func() error {
-			f.db.pool.MarkChanged(db.Pages)
-			for part := range slices.Chunk(late, db.MaxTuples) {
-				if err := f.deletePages(c, part); err != nil {
-					return err
-				}
+	err := f.db.pool.ReleaseDurably(ctx, func(c db.Conn) error {
+		f.db.pool.MarkChanged(db.Pages)
+		f.db.pool.CallAfterCommit(func() { f.latePages = nil })
+		for part := range slices.Chunk(f.latePages, db.MaxTuples) {
+			if err := f.deletePages(c, part); err != nil {
+				return err
 			}
-			return work(c)
 		}
-		broken, err := c.RunDurably(func() (bool, error) { return c.RunTransaction(ctx, all) })
-		if err == nil {
-			f.latePages = nil
-		}
-		return broken, err
+		return work(c)
 	})
 	if err != nil {
 		f.deleted = before
@@ -182,11 +172,7 @@ const forgetBatch = 16
 // deleteVersions erases up to forgetBatch versions that are not the newest and that no page shows any more.
 // done reports that no such version is left.
 func (f *forgetting) deleteVersions(c db.Conn) (done bool, err error) {
-	var old []int64
-	err = c.Query(selectSomeOld, 0, append(rowsOf(f.record), int64(forgetBatch)), func(r []driver.Value) error {
-		old = append(old, r[0].(int64))
-		return nil
-	})
+	old, err := db.ListNumbers(c, selectSomeOld, append(rowsOf(f.record), int64(forgetBatch))...)
 	if err != nil {
 		return false, err
 	}
@@ -204,11 +190,7 @@ func (f *forgetting) deleteVersions(c db.Conn) (done bool, err error) {
 
 // deleteNewest erases the newest versions. Their entries in the blocks keep the id.
 func (f *forgetting) deleteNewest(c db.Conn) error {
-	var newest []int64
-	err := c.Query(selectNewest, 0, rowsOf(f.record), func(r []driver.Value) error {
-		newest = append(newest, r[0].(int64))
-		return nil
-	})
+	newest, err := db.ListNumbers(c, selectNewest, rowsOf(f.record)...)
 	if err != nil {
 		return err
 	}

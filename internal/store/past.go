@@ -43,11 +43,7 @@ func (s *saving) replaceClock(record int64, before *codec.Entry, r *understudy.R
 // findEarlierVersion returns the version with the same body as row i among the record's last 256 periods, or 0
 // if there is none.
 func (s *saving) findEarlierVersion(g *observation, i int) (version int64, err error) {
-	var same []int64
-	err = s.c.Query(selectTag, 0, reads{s}.tagArgs(g, i), func(r []driver.Value) error {
-		same = append(same, r[0].(int64))
-		return nil
-	})
+	same, err := db.ListNumbers(s.c, selectTag, reads{s}.tagArgs(g, i)...)
 	if err != nil {
 		return 0, err
 	}

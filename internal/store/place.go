@@ -162,25 +162,22 @@ func (s *placing) findNextRow() (*order.Assignment, error) {
 // FindPlace returns the position of a record, also of a deleted or erased record. It returns ErrNotFound for a
 // record that was never seen.
 func (d *DB) FindPlace(ctx context.Context, source, kind, id string) (query.OrderKey, error) {
-	k, err := d.catalog.FindKind(ctx, source, kind)
-	if err == nil && k == nil {
-		err = understudy.ErrNotFound
-	}
-	if err != nil {
-		return 0, db.WrapError(false, err, "place of %s %s %s", source, kind, id)
-	}
-	var at order.Position
-	err = d.pool.Read(ctx, func(c db.Conn) (err error) {
-		at, err = order.FindPosition(c, k.Number, db.AppendID(nil, k.Prefix, id))
+	var key query.OrderKey
+	err := d.pool.Read(ctx, func(c db.Conn) error {
+		k := d.catalog.Kind(source, kind)
+		if k == nil {
+			return understudy.ErrNotFound
+		}
+		at, err := order.FindPosition(c, k.Number, db.AppendID(nil, k.Prefix, id))
+		if err == nil && at.At == order.Nowhere {
+			err = understudy.ErrNotFound
+		}
+		if err == nil {
+			key = order.KeyOf(at.At, k.Number)
+		}
 		return err
 	})
-	if err == nil && at.At == order.Nowhere {
-		err = understudy.ErrNotFound
-	}
-	if err != nil {
-		return 0, db.WrapError(false, err, "place of %s %s %s", source, kind, id)
-	}
-	return order.KeyOf(at.At, k.Number), nil
+	return key, db.WrapError(false, err, "place of %s %s %s", source, kind, id)
 }
 
 // putPlaces writes the positions of the page's records. Their held rows are already written.

@@ -181,16 +181,9 @@ var (
 // Mark implements erase.Index.
 func (e erasable) Mark(ctx context.Context, erasure int64) error {
 	for n := markBatch; n == markBatch; {
-		err := e.db.pool.Release(ctx, func(c db.Conn) (bool, error) {
-			var marked int64
-			broken, err := c.RunTransaction(ctx, func() (err error) {
-				n, marked, err = e.markSome(c, erasure)
-				return err
-			})
-			if err == nil {
-				e.db.counts.erased.Add(marked) // before the next save begins, which reads this number
-			}
-			return broken, err
+		err := e.db.pool.ReleaseChange(ctx, func(c db.Conn) (err error) {
+			n, err = e.markSome(c, erasure)
+			return err
 		})
 		if err != nil {
 			return err
@@ -199,8 +192,8 @@ func (e erasable) Mark(ctx context.Context, erasure int64) error {
 	return nil
 }
 
-// markSome marks up to markBatch records. It returns how many it handled, and how many of them had no mark before.
-func (e erasable) markSome(c db.Conn, erasure int64) (n int, marked int64, err error) {
+// markSome marks up to markBatch records and returns how many.
+func (e erasable) markSome(c db.Conn, erasure int64) (n int, err error) {
 	type row struct {
 		number, record int64
 		kind, source   string
@@ -215,7 +208,6 @@ func (e erasable) markSome(c db.Conn, erasure int64) (n int, marked int64, err e
 	for _, one := range rows {
 		if err == nil && (m == nil || one.kind != kind) {
 			if m != nil {
-				marked += m.marked
 				err = m.finish()
 			}
 			if err == nil {
@@ -234,14 +226,13 @@ func (e erasable) markSome(c db.Conn, erasure int64) (n int, marked int64, err e
 			err = c.Execute(updateMarked, 0, one.number)
 		}
 		if err != nil {
-			return 0, 0, err
+			return 0, err
 		}
 	}
 	if m != nil && err == nil {
-		marked += m.marked
 		err = m.finish()
 	}
-	return len(rows), marked, err
+	return len(rows), err
 }
 
 // newMarking begins to mark records of a kind. The caller has the writing connection, is in a transaction and
@@ -307,35 +298,28 @@ func (m *marking) finish() error {
 	if err := s.c.Execute(updateErased, 0, m.marked); err != nil {
 		return err
 	}
+	s.db.pool.CallAfterCommit(func() { s.db.counts.erased.Add(m.marked) }) // before the next save begins, which reads this number
 	return s.writeCounters()
 }
 
 // listAndMark lists and marks records of one kind in one transaction.
 func (d *DB) listAndMark(ctx context.Context, source, kind string, erasure int64, cause erase.Cause, all []eraseTarget) error {
-	return d.pool.Release(ctx, func(c db.Conn) (bool, error) {
-		var marked int64
-		broken, err := c.RunTransaction(ctx, func() error {
-			m, err := newMarking(d, c, source, kind, erasure, cause)
+	return d.pool.ReleaseChange(ctx, func(c db.Conn) error {
+		m, err := newMarking(d, c, source, kind, erasure, cause)
+		if err != nil {
+			return err
+		}
+		for _, f := range all {
+			if err := m.markRecord(f.id, f.record); err != nil {
+				return err
+			}
+			s := m.save
+			err := c.Execute(insertErasing, 0, erasure, s.counters.source, s.kind.Number, f.record, int64(cause), int64(0), "", s.at)
 			if err != nil {
 				return err
 			}
-			for _, f := range all {
-				if err := m.markRecord(f.id, f.record); err != nil {
-					return err
-				}
-				s := m.save
-				err := c.Execute(insertErasing, 0, erasure, s.counters.source, s.kind.Number, f.record, int64(cause), int64(0), "", s.at)
-				if err != nil {
-					return err
-				}
-			}
-			marked = m.marked
-			return m.finish()
-		})
-		if err == nil {
-			d.counts.erased.Add(marked)
 		}
-		return broken, err
+		return m.finish()
 	})
 }
 

@@ -64,12 +64,9 @@ func (d *DB) Touch(ctx context.Context, t request.Invalidation) (generation int6
 // ReadKinds returns the state of each kind of a source, sorted by name. It counts no rows. A source that is not
 // in the store has no kinds.
 func (d *DB) ReadKinds(ctx context.Context, source string) ([]KindState, error) {
-	number, ok, err := d.catalog.FindSource(ctx, source)
-	if err != nil || !ok {
-		return nil, err
-	}
 	var states []KindState
-	err = d.pool.Read(ctx, func(c db.Conn) error {
+	err := d.pool.Read(ctx, func(c db.Conn) error {
+		number, _ := d.catalog.Source(source)
 		return c.Query(selectStates, 0, []driver.Value{number}, func(r []driver.Value) error {
 			states = append(states, KindState{Kind: r[0].(string), Records: r[1].(int64), Changes: r[2].(int64), Generation: r[3].(int64),
 				Unclocked: r[4].(int64)})

@@ -198,41 +198,29 @@ func (b *Book) insert(c db.Conn, r place, record int64, n understudy.Note) (unde
 // the annotation and changes it.
 func (b *Book) change(ctx context.Context, r place, what string,
 	work func(c db.Conn, record int64, a *understudy.Annotation) error) error {
-	k, err := b.catalog.FindKind(ctx, r.source, r.kind)
-	if err == nil && k == nil {
-		err = errNotHeld
-	}
-	if err != nil {
-		return db.WrapError(true, err, "%s", what)
-	}
-	err = b.pool.Write(ctx, func(c db.Conn) (bool, error) {
-		a := &understudy.Annotation{}
-		broken, err := c.RunDurably(func() (bool, error) {
-			return c.RunTransaction(ctx, func() error {
-				record, err := b.findRecord(c, k, r.id)
-				if err != nil {
-					return err
-				}
-				*a = understudy.Annotation{Source: r.source, Kind: r.kind, ID: r.id}
-				if old := b.Annotation(r.source, r.kind, r.id); old != nil {
-					*a = *old
-				}
-				b.pool.MarkChanged(db.Annotations)
-				return work(c, record, a)
-			})
-		})
-		if err == nil {
-			b.set(r, a)
+	err := b.pool.ChangeDurably(ctx, func(c db.Conn) error {
+		record, err := b.findRecord(c, r)
+		if err != nil {
+			return err
 		}
-		return broken, err
+		a := understudy.Annotation{Source: r.source, Kind: r.kind, ID: r.id}
+		if old := b.Annotation(r.source, r.kind, r.id); old != nil {
+			a = *old
+		}
+		b.pool.MarkChanged(db.Annotations)
+		b.pool.CallAfterCommit(func() { b.set(r, &a) })
+		return work(c, record, &a)
 	})
 	return db.WrapError(true, err, "%s", what)
 }
 
 // findRecord returns the number of a record that is stored and was not erased.
-func (b *Book) findRecord(c db.Conn, k *catalog.Kind, id string) (record int64, err error) {
-	erased := int64(0)
-	_, err = c.QueryRow(selectName, []driver.Value{k.Number, db.AppendID(nil, k.Prefix, id)}, func(row []driver.Value) {
+func (b *Book) findRecord(c db.Conn, r place) (record int64, err error) {
+	k, erased := b.kind(r), int64(0)
+	if k == nil {
+		return 0, errNotHeld
+	}
+	_, err = c.QueryRow(selectName, []driver.Value{k.Number, db.AppendID(nil, k.Prefix, r.id)}, func(row []driver.Value) {
 		record, erased = row[0].(int64), row[1].(int64)
 	})
 	if err == nil && (record == 0 || erased != 0) {

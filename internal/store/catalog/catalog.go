@@ -203,15 +203,6 @@ func (x *Catalog) FindKind(ctx context.Context, source, kind string) (*Kind, err
 	return x.Kind(source, kind), err
 }
 
-// FindShape returns a shape as FindSource returns a source.
-func (x *Catalog) FindShape(ctx context.Context, source, kind, shape string) (*Shape, error) {
-	if s := x.Shape(source, kind, shape); s != nil {
-		return s, nil
-	}
-	err := x.pool.Refresh(ctx)
-	return x.Shape(source, kind, shape), err
-}
-
 // ParentField returns the parent rule of a shape's kind, by the shape's number.
 func (x *Catalog) ParentField(shape int64) string {
 	x.mu.RLock()

@@ -74,6 +74,15 @@ type Conn interface {
 	Close() error
 }
 
+// ListNumbers returns the numbers in the first column of what a query finds.
+func ListNumbers(c Conn, st *Statement, args ...driver.Value) (all []int64, err error) {
+	err = c.Query(st, 0, args, func(r []driver.Value) error {
+		all = append(all, r[0].(int64))
+		return nil
+	})
+	return all, err
+}
+
 // Hooks are called around the transactions of a connection. Each may be nil.
 type Hooks struct {
 	// Read is run in a transaction before its work, if another connection may have committed since it was last run. In a

@@ -177,20 +177,14 @@ func (b *batch) forgetFiles(part []erasing) error {
 // runTransaction runs work in a transaction. It first deletes the pages that were saved meanwhile and show a version to
 // erase.
 func (b *batch) runTransaction(ctx context.Context, work func(c db.Conn) error) error {
-	return b.eraser.pool.Release(ctx, func(c db.Conn) (bool, error) {
-		late := b.late
-		broken, err := c.RunTransaction(ctx, func() error {
-			for part := range slices.Chunk(late, db.MaxTuples) {
-				if err := b.deletePages(c, part); err != nil {
-					return err
-				}
+	return b.eraser.pool.ReleaseChange(ctx, func(c db.Conn) error {
+		b.eraser.pool.CallAfterCommit(func() { b.late = nil })
+		for part := range slices.Chunk(b.late, db.MaxTuples) {
+			if err := b.deletePages(c, part); err != nil {
+				return err
 			}
-			return work(c)
-		})
-		if err == nil {
-			b.late = nil
 		}
-		return broken, err
+		return work(c)
 	})
 }
 

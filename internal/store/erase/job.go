@@ -93,36 +93,35 @@ func (r *job) run(ctx context.Context) ([]Erasure, error) {
 // assignErasures creates an erasure for each source and cause of the records that saves have listed. It also reads
 // which erasures are not finished.
 func (r *job) assignErasures(ctx context.Context) error {
-	return r.eraser.pool.Release(ctx, func(c db.Conn) (bool, error) {
-		return c.RunTransaction(ctx, func() error {
-			type owner struct{ source, cause int64 }
-			var all []owner
-			err := c.Query(selectUnadopted, 0, nil, func(row []driver.Value) error {
-				all = append(all, owner{row[0].(int64), row[1].(int64)})
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			for _, e := range all {
-				var number int64
-				if _, err := c.QueryRow(insertErasure, []driver.Value{e.source, e.cause, []byte{}, r.eraser.now().UnixNano()},
-					func(row []driver.Value) { number = row[0].(int64) }); err != nil {
-					return err
-				}
-				if err := c.Execute(adoptErasing, 0, number, e.source, e.cause); err != nil {
-					return err
-				}
-			}
-			if err := c.Query(selectOpen, 0, nil, func(row []driver.Value) error {
-				r.open = append(r.open, Erasure{Number: row[0].(int64)})
-				return nil
-			}); err != nil {
-				return err
-			}
-			_, err = c.QueryRow(countErasing, nil, func(row []driver.Value) { r.total = row[0].(int64) })
-			return err
+	return r.eraser.pool.ReleaseChange(ctx, func(c db.Conn) error {
+		r.open = nil
+		type owner struct{ source, cause int64 }
+		var all []owner
+		err := c.Query(selectUnadopted, 0, nil, func(row []driver.Value) error {
+			all = append(all, owner{row[0].(int64), row[1].(int64)})
+			return nil
 		})
+		if err != nil {
+			return err
+		}
+		for _, e := range all {
+			var number int64
+			if _, err := c.QueryRow(insertErasure, []driver.Value{e.source, e.cause, []byte{}, r.eraser.now().UnixNano()},
+				func(row []driver.Value) { number = row[0].(int64) }); err != nil {
+				return err
+			}
+			if err := c.Execute(adoptErasing, 0, number, e.source, e.cause); err != nil {
+				return err
+			}
+		}
+		if err := c.Query(selectOpen, 0, nil, func(row []driver.Value) error {
+			r.open = append(r.open, Erasure{Number: row[0].(int64)})
+			return nil
+		}); err != nil {
+			return err
+		}
+		_, err = c.QueryRow(countErasing, nil, func(row []driver.Value) { r.total = row[0].(int64) })
+		return err
 	})
 }
 
@@ -141,28 +140,26 @@ var (
 
 // finish writes the receipts. By then nothing of the erased records is left.
 func (r *job) finish(ctx context.Context) (done []Erasure, err error) {
-	err = r.eraser.pool.Release(ctx, func(c db.Conn) (bool, error) {
-		return c.RunTransaction(ctx, func() error {
-			done = nil
-			if err := c.Execute(deleteErasing, 0); err != nil {
+	err = r.eraser.pool.ReleaseChange(ctx, func(c db.Conn) error {
+		done = nil
+		if err := c.Execute(deleteErasing, 0); err != nil {
+			return err
+		}
+		if err := c.Execute(closeErasures, 0, r.eraser.now().UnixNano()); err != nil {
+			return err
+		}
+		if err := c.Execute(deleteIdle, 0, int64(CauseRedacted)); err != nil {
+			return err
+		}
+		for i := len(r.open) - 1; i >= 0; i-- {
+			n := r.open[i].Number
+			one, err := readErasures(c, n-1, n, 1)
+			if err != nil {
 				return err
 			}
-			if err := c.Execute(closeErasures, 0, r.eraser.now().UnixNano()); err != nil {
-				return err
-			}
-			if err := c.Execute(deleteIdle, 0, int64(CauseRedacted)); err != nil {
-				return err
-			}
-			for i := len(r.open) - 1; i >= 0; i-- {
-				n := r.open[i].Number
-				one, err := readErasures(c, n-1, n, 1)
-				if err != nil {
-					return err
-				}
-				done = append(done, one...)
-			}
-			return nil
-		})
+			done = append(done, one...)
+		}
+		return nil
 	})
 	return done, err
 }

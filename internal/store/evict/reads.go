@@ -97,11 +97,9 @@ func (e *Evictor) SaveReads() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	for e.reads.hasTimes() {
-		err := e.pool.Release(ctx, func(c db.Conn) (bool, error) {
-			return c.RunTransaction(ctx, func() error {
-				_, err := e.PutReads(c)
-				return err
-			})
+		err := e.pool.ReleaseChange(ctx, func(c db.Conn) error {
+			_, err := e.PutReads(c)
+			return err
 		})
 		if err != nil {
 			e.o.Logger.Debug("store: times of reads are lost", "err", err)

@@ -40,10 +40,7 @@ type separator struct {
 
 // Sanitize implements wordrows.Table.
 func (Table) Sanitize(ctx context.Context, pool *db.Pool) error {
-	err := pool.Release(ctx, func(c db.Conn) (bool, error) {
-		return c.RunTransaction(ctx, func() error { return dropMerged(c) })
-	})
-	if err != nil {
+	if err := pool.ReleaseChange(ctx, dropMerged); err != nil {
 		return err
 	}
 	for {
@@ -56,15 +53,13 @@ func (Table) Sanitize(ctx context.Context, pool *db.Pool) error {
 			return err
 		}
 		slices.Reverse(stale)
-		err = pool.Release(ctx, func(c db.Conn) (bool, error) {
-			return c.RunTransaction(ctx, func() error {
-				for i := range stale {
-					if err := replaceSeparator(c, &stale[i]); err != nil {
-						return err
-					}
+		err = pool.ReleaseChange(ctx, func(c db.Conn) error {
+			for i := range stale {
+				if err := replaceSeparator(c, &stale[i]); err != nil {
+					return err
 				}
-				return nil
-			})
+			}
+			return nil
 		})
 		if err != nil {
 			return err

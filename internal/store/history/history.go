@@ -31,13 +31,12 @@ func (h *Records) ReadHistory(ctx context.Context, source, kind, id string, limi
 		limit = MaxHistory
 	}
 	var versions []understudy.Version
-	k, err := h.catalog.FindKind(ctx, source, kind)
-	if k != nil {
-		err = h.pool.Read(ctx, func(c db.Conn) error {
+	err := h.pool.Read(ctx, func(c db.Conn) (err error) {
+		if k := h.catalog.Kind(source, kind); k != nil {
 			versions, err = h.readHistory(c, k, id, limit)
-			return err
-		})
-	}
+		}
+		return err
+	})
 	if err == nil && len(versions) == 0 {
 		err = understudy.ErrNotFound
 	}
@@ -126,15 +125,12 @@ var selectRecordHeld = &db.Statement{Head: `SELECT h.number, h.version, h.seen, 
 // Record returns the newest stored version of a record in one shape. Its body belongs to the caller. Record
 // returns ErrNotFound if the record was never seen in that shape or is gone.
 func (h *Records) Record(ctx context.Context, source, kind, shape, id string) (*understudy.Record, error) {
-	s, err := h.catalog.FindShape(ctx, source, kind, shape)
-	if err == nil && s == nil {
-		err = understudy.ErrNotFound
-	}
-	if err != nil {
-		return nil, db.WrapError(false, err, "record %s %s %s", source, kind, id)
-	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
-	err = h.pool.Read(ctx, func(c db.Conn) error {
+	err := h.pool.Read(ctx, func(c db.Conn) error {
+		s := h.catalog.Shape(source, kind, shape)
+		if s == nil {
+			return understudy.ErrNotFound
+		}
 		state, since := int64(records.Gone), int64(0)
 		args := []driver.Value{s.Slot, s.Kind.Number, db.AppendID(nil, s.Kind.Prefix, id)}
 		_, err := c.QueryRow(selectRecordHeld, args, func(r []driver.Value) {
@@ -175,15 +171,15 @@ var selectNewest = &db.Statement{Head: "SELECT number, version, seen, state FROM
 // returns the last version of a deleted record. For an id that is not stored it returns the record of another id, so
 // that the amount of reading does not reveal whether the id is stored.
 func (h *Records) FindNewestOrNext(ctx context.Context, source, kind, id string, gone bool) (rec *understudy.Record, err error) {
-	k, err := h.catalog.FindKind(ctx, source, kind)
-	if err != nil || k == nil {
-		return nil, err
-	}
 	without := int64(records.Gone | records.Forgotten)
 	if gone {
 		without = int64(records.Forgotten)
 	}
 	err = h.pool.Read(ctx, func(c db.Conn) error {
+		k := h.catalog.Kind(source, kind)
+		if k == nil {
+			return nil
+		}
 		record, err := names.FindRecordOrNext(c, k.Number, db.AppendID(nil, k.Prefix, id), without)
 		if err != nil {
 			return err
@@ -219,15 +215,12 @@ func (h *Records) RecordAt(ctx context.Context, source, kind, shape, id string, 
 	if at.IsZero() {
 		return h.Record(ctx, source, kind, shape, id)
 	}
-	s, err := h.catalog.FindShape(ctx, source, kind, shape)
-	if err == nil && s == nil {
-		err = understudy.ErrNotFound
-	}
-	if err != nil {
-		return nil, db.WrapError(false, err, "record %s %s %s", source, kind, id)
-	}
 	rec := &understudy.Record{Source: source, Kind: kind, Shape: shape, ID: id}
-	err = h.pool.Read(ctx, func(c db.Conn) error {
+	err := h.pool.Read(ctx, func(c db.Conn) error {
+		s := h.catalog.Shape(source, kind, shape)
+		if s == nil {
+			return understudy.ErrNotFound
+		}
 		number, err := names.FindRecord(c, s.Kind.Number, db.AppendID(nil, s.Kind.Prefix, id))
 		if err == nil && number == 0 {
 			err = understudy.ErrNotFound

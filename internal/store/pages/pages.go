@@ -82,15 +82,12 @@ func NewReader(pool *db.Pool, loader *Loader, noteRead func(page, before int64))
 // its hash. So the result is byte for byte the saved page, or an error that names the page. ReadPage computes
 // Superseded anew each time, and Took is 0. It returns ErrNotFound if the page is not stored.
 func (r *Reader) ReadPage(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
-	source, ok, err := r.loader.catalog.FindSource(ctx, key.Source)
-	if err == nil && !ok {
-		err = understudy.ErrNotFound
-	}
-	if err != nil {
-		return nil, db.WrapError(false, err, "page %s", key)
-	}
 	var p *understudy.Page
-	err = r.pool.Read(ctx, func(c db.Conn) error {
+	err := r.pool.Read(ctx, func(c db.Conn) error {
+		source, ok := r.loader.catalog.Source(key.Source)
+		if !ok {
+			return understudy.ErrNotFound
+		}
 		row, sk, err := r.loader.Find(c, source, key)
 		if err != nil {
 			return err

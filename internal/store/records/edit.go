@@ -84,7 +84,7 @@ func (o *Blocks) removeOldClock(shape, held int64, was *codec.Entry) error {
 	if err != nil || !found {
 		return err
 	}
-	kept, err := listHeldVersions(o.c, held)
+	kept, err := db.ListNumbers(o.c, selectKept, held)
 	if err != nil {
 		return err
 	}
@@ -100,15 +100,6 @@ func (o *Blocks) removeOldClock(shape, held int64, was *codec.Entry) error {
 	return VisitClockParents(o.c, was.Parent, func(parent int64) error {
 		return o.c.Execute(deleteClock, 0, shape, parent, int64(1), was.Clock, was.Record)
 	})
-}
-
-// listHeldVersions returns the versions of a held row whose bodies are stored.
-func listHeldVersions(c db.Conn, held int64) (versions []int64, err error) {
-	err = c.Query(selectKept, 0, []driver.Value{held}, func(r []driver.Value) error {
-		versions = append(versions, r[0].(int64))
-		return nil
-	})
-	return versions, err
 }
 
 // ChangeBlock returns a block and marks it as changed.
@@ -153,7 +144,7 @@ func (o *Blocks) completeDependents(version, record int64) error {
 	if err != nil {
 		return err
 	}
-	kept, err := listHeldVersions(o.c, record*Slots+b.Slot)
+	kept, err := db.ListNumbers(o.c, selectKept, record*Slots+b.Slot)
 	if err != nil {
 		return err
 	}
