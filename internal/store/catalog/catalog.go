@@ -82,20 +82,28 @@ var (
 )
 
 // Load reads the numbers from the database.
-func (x *Catalog) Load(c db.Conn) error { return x.load(c, false) }
-
-// load reads the numbers. If empty is set, kinds that are not in memory yet have no records.
-func (x *Catalog) load(c db.Conn, empty bool) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	err := c.Query(selectSources, 0, nil, func(r []driver.Value) error {
-		x.sources[r[1].(string)] = r[0].(int64)
-		return nil
-	})
-	if err != nil {
-		return err
+func (x *Catalog) Load(c db.Conn) error {
+	install, err := x.read(c, false)
+	if err == nil {
+		install()
 	}
-	err = c.Query(selectKinds, 0, nil, func(r []driver.Value) error {
+	return err
+}
+
+// read reads the numbers. install puts them into memory. If empty is set, kinds that are not in memory yet have no records.
+func (x *Catalog) read(c db.Conn, empty bool) (install func(), err error) {
+	var steps []func()
+	read := func(st *db.Statement, add func(r []driver.Value)) {
+		if err == nil {
+			err = c.Query(st, 0, nil, func(r []driver.Value) error {
+				row := slices.Clone(r)
+				steps = append(steps, func() { add(row) })
+				return nil
+			})
+		}
+	}
+	read(selectSources, func(r []driver.Value) { x.sources[r[1].(string)] = r[0].(int64) })
+	read(selectKinds, func(r []driver.Value) {
 		name := kindName{r[4].(string), r[2].(string)}
 		if x.kinds[name] == nil {
 			k := &Kind{Number: r[0].(int64), SourceNumber: r[1].(int64), Source: name.source, Prefix: r[3].(string),
@@ -113,22 +121,23 @@ func (x *Catalog) load(c db.Conn, empty bool) error {
 			}
 			x.kinds[name] = k
 		}
-		return nil
 	})
-	if err != nil {
-		return err
-	}
-	err = c.Query(selectShapes, 0, nil, func(r []driver.Value) error {
+	read(selectShapes, func(r []driver.Value) {
 		name := shapeName{r[4].(string), r[3].(string), r[2].(string)}
 		if x.shapes[name] == nil {
 			x.shapes[name] = &Shape{Number: r[0].(int64), Slot: r[1].(int64), Name: name.shape, Kind: x.kinds[kindName{name.source,
 				name.kind}]}
 			x.parents[r[0].(int64)] = x.shapes[name].Kind.ParentField()
 		}
-		return nil
 	})
-	x.kindList, x.shapeList = slices.Collect(maps.Values(x.kinds)), slices.Collect(maps.Values(x.shapes))
-	return err
+	return func() {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		for _, step := range steps {
+			step()
+		}
+		x.kindList, x.shapeList = slices.Collect(maps.Values(x.kinds)), slices.Collect(maps.Values(x.shapes))
+	}, err
 }
 
 // Kinds returns all kinds with a number, in no order. The caller must not change the slice.
@@ -233,12 +242,14 @@ func (x *Catalog) Enter(ctx context.Context, c db.Conn, source, kind, shape stri
 				err = fmt.Errorf("shape %s of kind %s: %w", shape, kind, err)
 			}
 		}
+		if err != nil {
+			return err
+		}
+		install, err := x.read(c, true)
+		x.pool.CallAfterCommit(install)
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return x.load(c, true)
+	return err
 }
 
 // checkShapes returns an error if a further kind or shape number would not fit into the low bits of a posting.

@@ -131,6 +131,9 @@ func (m *memory) end(committed bool) {
 	if !committed {
 		return
 	}
+	for _, call := range calls { // before other goroutines learn that memory contains the change
+		call()
+	}
 	if changed != [topics]bool{} {
 		seen := *m.seen.Load()
 		for t, changed := range changed {
@@ -142,9 +145,6 @@ func (m *memory) end(committed bool) {
 		if changed[position] {
 			m.await = seen[position]
 		}
-	}
-	for _, call := range calls {
-		call()
 	}
 }
 
