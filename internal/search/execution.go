@@ -92,7 +92,7 @@ func (v *execution) isFoundByID(r *understudy.Record) bool {
 
 // runWindow sorts the newest matches by rank or by a field and adds the first of them to the result.
 func (v *execution) runWindow(ctx context.Context) error {
-	first := topN{order: &v.order}
+	first := topN{order: &v.order, n: v.limit + 1}
 	matched, looked := 0, 0
 	var timedOut bool
 	top, bottom := v.position.Top, v.position.Bottom
@@ -126,7 +126,7 @@ func (v *execution) runWindow(ctx context.Context) error {
 		}
 		e.record = *c
 		e.record.TextFields, e.record.TextsRead = nil, false
-		first.offer(e, v.limit+1)
+		first.offer(e)
 		return true
 	})
 	v.result.Window = matched
@@ -139,7 +139,7 @@ func (v *execution) runWindow(ctx context.Context) error {
 	} else if v.result.More {
 		v.result.Notes = append(v.result.Notes, fmt.Sprintf("Only the newest %d matches are sorted; there are older ones.", matched))
 	}
-	return v.addEntries(first.drain())
+	return v.addEntries(first.sort())
 }
 
 // addEntries adds as many entries as fit into the page and sets the next cursor if some are left.

@@ -76,7 +76,7 @@ func (m *measure) resolveSum(q *lang.BoundQuery) error {
 	}
 	for s, field := range in {
 		m.byView[s].field, m.byView[s].unit = field, s.Kind.Field(field).Unit
-		if unit := m.byView[s].unit; unit != "" && !canSee(s, unit) {
+		if unit := m.byView[s].unit; unit != "" && !s.CanSee(unit) {
 			return fmt.Errorf("search: %w: sum=%s: your role can't see %s of %s in full, which is its unit", understudy.ErrForbidden, name, unit,
 				s.Kind.Name)
 		}
@@ -94,7 +94,7 @@ func (m *measure) resolveElapsed(some []*lang.KindView, name string) error {
 			fields = append(fields, e.When.Field)
 		}
 		for _, f := range fields {
-			if !canSee(s, f) {
+			if !s.CanSee(f) {
 				return fmt.Errorf("search: %w: sum=%s: your role can't see %s of %s in full, which it depends on", understudy.ErrForbidden,
 					understudy.Clip(name), f, s.Kind.Name)
 			}
@@ -138,7 +138,7 @@ func (m *measure) groupByTime(name string) error {
 	m.views = some
 	for _, s := range some {
 		for _, f := range query.TimeFields(s.Kind) {
-			if !canSee(s, f.Name) {
+			if !s.CanSee(f.Name) {
 				return fmt.Errorf("search: %w: by=%s: your role can't see %s of %s in full, which its date comes from", understudy.ErrForbidden,
 					name, f.Name, s.Kind.Name)
 			}
@@ -198,17 +198,12 @@ func hasColumn(s *lang.KindView, f *spec.Field, want columns.Sort) bool {
 	return ok && sort == want
 }
 
-func canSee(s *lang.KindView, field string) bool {
-	_, ok := s.Fields[field]
-	return ok
-}
-
 // canAskFor reports whether the caller can use a name. Every kind in which fits accepts the field must show the
 // field and its unit.
 func (m *measure) canAskFor(name string, fits func(*lang.KindView, *spec.Field) bool) bool {
 	return !slices.ContainsFunc(m.views, func(s *lang.KindView) bool {
 		f, several := s.Field(name)
-		return len(several) > 0 || f != nil && fits(s, f) && !(canSee(s, f.Name) && (f.Unit == "" || canSee(s, f.Unit)))
+		return len(several) > 0 || f != nil && fits(s, f) && !(s.CanSee(f.Name) && (f.Unit == "" || s.CanSee(f.Unit)))
 	})
 }
 
@@ -229,12 +224,12 @@ func (m *measure) sumNames() []string {
 
 func kindSumNames(s *lang.KindView) (all []string) {
 	for _, f := range s.Kind.Fields {
-		if hasColumn(s, f, columns.Number) && canSee(s, f.Name) && (f.Unit == "" || canSee(s, f.Unit)) {
+		if hasColumn(s, f, columns.Number) && s.CanSee(f.Name) && (f.Unit == "" || s.CanSee(f.Unit)) {
 			all = append(all, f.Name)
 		}
 	}
 	for _, e := range s.Kind.Elapsed {
-		if canSee(s, e.From) && canSee(s, e.To) && (e.When == nil || canSee(s, e.When.Field)) {
+		if s.CanSee(e.From) && s.CanSee(e.To) && (e.When == nil || s.CanSee(e.When.Field)) {
 			all = append(all, e.Name)
 		}
 	}
@@ -245,7 +240,7 @@ func kindSumNames(s *lang.KindView) (all []string) {
 func (m *measure) groupNames() []string {
 	var all []string
 	if dated := m.viewsWith(func(s *lang.KindView) bool { return len(query.TimeFields(s.Kind)) > 0 }); len(dated) == 0 ||
-		!slices.ContainsFunc(dated, hasHiddenTime) {
+		!slices.ContainsFunc(dated, (*lang.KindView).HasHiddenTime) {
 		all = aggregate.Spans()
 	}
 	all = append(all, lang.KindName)
@@ -263,7 +258,7 @@ func (m *measure) groupNames() []string {
 // kindGroupNames returns the fields by which matches of one kind can be grouped, without times and the kind itself.
 func kindGroupNames(s *lang.KindView) (all []string) {
 	for _, f := range s.Kind.Fields {
-		if !hasColumn(s, f, columns.Word) || !canSee(s, f.Name) || s.Kind.IsUnit(f.Name) {
+		if !hasColumn(s, f, columns.Word) || !s.CanSee(f.Name) || s.Kind.IsUnit(f.Name) {
 			continue
 		}
 		if all = append(all, f.Name); f.Class == spec.ClassPhone {
@@ -271,11 +266,6 @@ func kindGroupNames(s *lang.KindView) (all []string) {
 		}
 	}
 	return all
-}
-
-// hasHiddenTime reports whether the caller does not see one of the fields that hold the date of a kind's records.
-func hasHiddenTime(s *lang.KindView) bool {
-	return slices.ContainsFunc(query.TimeFields(s.Kind), func(f *spec.Field) bool { return !canSee(s, f.Name) })
 }
 
 func sortFrom(all []string, from int) []string {

@@ -1,11 +1,10 @@
-// This file defines how hits are sorted, and a heap that keeps the first n hits.
+// This file defines how hits are sorted, and keeps the first n hits.
 
 package search
 
 import (
 	"bytes"
 	"cmp"
-	"container/heap"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -136,43 +135,29 @@ func (o *order) compare(a, b *position) int {
 	return cmp.Compare(b.Place, a.Place) // among equal keys the newest match comes first
 }
 
-// topN is a heap that keeps the first n of many matches. The last of these n is on top.
+// topN keeps the first n of many matches.
 type topN struct {
 	order   *order
-	entries []*entry
+	n       int
+	entries []*entry // at most 2n
+	last    *entry   // the last of the first n when the entries were last sorted; nil before
 }
 
-func (b *topN) Len() int { return len(b.entries) }
-func (b *topN) Less(i, j int) bool {
-	return b.order.compare(&b.entries[i].position, &b.entries[j].position) > 0
-}
-func (b *topN) Swap(i, j int) { b.entries[i], b.entries[j] = b.entries[j], b.entries[i] }
-func (b *topN) Push(x any)    { b.entries = append(b.entries, x.(*entry)) }
-func (b *topN) Pop() any {
-	last := b.entries[len(b.entries)-1]
-	b.entries = b.entries[:len(b.entries)-1]
-	return last
-}
-
-// offer adds a match if it is among the first n.
-func (b *topN) offer(e *entry, n int) {
-	if len(b.entries) < n {
-		heap.Push(b, e)
+// offer adds a match if it can be among the first n.
+func (b *topN) offer(e *entry) {
+	if b.last != nil && b.order.compare(&e.position, &b.last.position) >= 0 {
 		return
 	}
-	if b.order.compare(&e.position, &b.entries[0].position) < 0 {
-		b.entries[0] = e
-		heap.Fix(b, 0)
+	if b.entries = append(b.entries, e); len(b.entries) >= 2*b.n {
+		b.last = b.sort()[b.n-1]
 	}
 }
 
-// drain empties the heap and returns the entries in their order.
-func (b *topN) drain() []*entry {
-	all := make([]*entry, len(b.entries))
-	for i := len(all) - 1; i >= 0; i-- {
-		all[i] = heap.Pop(b).(*entry)
-	}
-	return all
+// sort returns the first n matches in their order, and drops the others.
+func (b *topN) sort() []*entry {
+	slices.SortFunc(b.entries, func(x, y *entry) int { return b.order.compare(&x.position, &y.position) })
+	b.entries = b.entries[:min(b.n, len(b.entries))]
+	return b.entries
 }
 
 // How much an occurrence of a phrase, a word or the beginning of a word counts for the rank of a match.

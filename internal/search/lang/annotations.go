@@ -32,11 +32,10 @@ func isAnnotation(name string) bool {
 }
 
 // bindAnnotation binds note:WORDS, and noted: and handled: with yes, no or a name.
-func (b *Binder) bindAnnotation(n *Node, scope []*KindView) *predicate {
+func (b *Binder) bindAnnotation(n *Node, scope []*KindView) *Cond {
 	if n.Rel != RelIs && n.Rel != RelSame {
-		b.fail(syntaxError(b.Text, n.at, n.end, "%s has no order; write %s:%s", n.Name, n.Name, map[bool]string{true: "WORDS",
-			false: "yes, no or a name"}[n.Name == noteName]))
-		return nil
+		return b.refuse(n.at, n.end, "%s has no order; write %s:%s", n.Name, n.Name, map[bool]string{true: "WORDS",
+			false: "yes, no or a name"}[n.Name == noteName])
 	}
 	var any []func(*understudy.Annotation) bool
 	for _, v := range n.Values {
@@ -44,8 +43,7 @@ func (b *Binder) bindAnnotation(n *Node, scope []*KindView) *predicate {
 		if n.Name == noteName {
 			words := tokenizer.Phrase(v.prefix, v.Text)
 			if words.IsEmpty() {
-				b.fail(syntaxError(b.Text, v.at, v.end, "there is no word in %q; a word has letters, digits or an emoji", understudy.Clip(v.Text)))
-				return nil
+				return b.refuse(v.at, v.end, "there is no word in %q; a word has letters, digits or an emoji", understudy.Clip(v.Text))
 			}
 			test = func(a *understudy.Annotation) bool {
 				return slices.ContainsFunc(a.Notes, func(n understudy.Note) bool { return words.MatchText(n.Text) })
@@ -65,11 +63,10 @@ func (b *Binder) bindAnnotation(n *Node, scope []*KindView) *predicate {
 		return holds(a)
 	}
 	if !b.addAnnotated(l, scope, holds) {
-		b.fail(forbiddenError(b.Text, n.at, n.end, "your role can't see notes on records; remove it"))
-		return nil
+		return b.forbid(n.at, n.end, "your role can't see notes on records; remove it")
 	}
 	b.annotations = true
-	return l
+	return fieldCond(l)
 }
 
 // addAnnotated adds to the predicate the kinds whose records may match, and the ids of the matches if there are

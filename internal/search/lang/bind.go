@@ -112,6 +112,16 @@ func (b *Binder) fail(e *query.SyntaxError) *Cond {
 	return nil
 }
 
+// refuse fails with an error about the text from at to end, and returns nil.
+func (b *Binder) refuse(at, end int, format string, args ...any) *Cond {
+	return b.fail(syntaxError(b.Text, at, end, format, args...))
+}
+
+// forbid fails with an error about something that the caller may not use, and returns nil.
+func (b *Binder) forbid(at, end int, format string, args ...any) *Cond {
+	return b.fail(forbiddenError(b.Text, at, end, format, args...))
+}
+
 // bindNode binds a node. scope are the kinds that the neighbouring conditions allow.
 func (b *Binder) bindNode(n *Node, scope []*KindView) *Cond {
 	if n.conditionText != "" {
@@ -123,54 +133,53 @@ func (b *Binder) bindNode(n *Node, scope []*KindView) *Cond {
 	case opWords:
 		p := tokenizer.Phrase(n.prefix, n.text)
 		if p.IsEmpty() {
-			return b.fail(syntaxError(b.Text, n.at, n.end, "there is no word in %q; a word has letters, digits or an emoji",
-				understudy.Clip(n.text)))
+			return b.refuse(n.at, n.end, "there is no word in %q; a word has letters, digits or an emoji", understudy.Clip(n.text))
 		}
-		c := &Cond{Op: opWords, Predicate: &predicate{Node: n, Words: p}}
-		if ids := b.idConditions(n, scope); len(ids) > 0 && !n.prefix {
-			c = &Cond{Op: OpOr, Of: append([]*Cond{c}, ids...)}
+		either := []*Cond{{Op: opWords, Predicate: &predicate{Node: n, Words: p}}}
+		if !n.prefix {
+			either = append(either, b.idConditions(n, scope)...)
 		}
 		if ends := lastDigits(n, scope); ends != nil {
-			return joinOr(c, ends)
+			either = append(either, ends)
 		}
-		return c
+		return joinConds(OpOr, either)
 	case OpField:
 		if n.Name == idName || n.Name == NumberName {
 			return b.bindNamed(n, scope)
 		}
-		l := b.bindField(n, scope)
-		if b.Err != nil {
-			return nil
-		}
-		return &Cond{Op: OpField, Predicate: l}
+		return b.bindField(n, scope)
 	case opAnd:
 		scope = b.selectKinds(n, scope)
 	}
-	c := &Cond{Op: n.Op}
+	var parts []*Cond
 	for _, o := range n.Of {
-		of := b.bindNode(o, scope)
+		parts = append(parts, b.bindNode(o, scope))
 		if b.Err != nil {
 			return nil
 		}
-		if n.Op == OpOr {
-			c = joinOr(c, of)
-		} else {
-			c.Of = append(c.Of, of)
-		}
 	}
-	return c
+	if n.Op == OpOr {
+		return joinConds(OpOr, parts)
+	}
+	return &Cond{Op: n.Op, Of: parts}
 }
 
-// joinOr returns the condition that at least one of two conditions is true. The parts of a nested OR become parts
-// of the result.
-func joinOr(one, other *Cond) *Cond {
-	c := &Cond{Op: OpOr}
-	for _, of := range []*Cond{one, other} {
-		if of.Op == OpOr {
-			c.Of = append(c.Of, of.Of...)
+// fieldCond returns the condition of a predicate on a field or pseudo-field.
+func fieldCond(l *predicate) *Cond { return &Cond{Op: OpField, Predicate: l} }
+
+// joinConds returns the condition that all parts (opAnd) or at least one of them (OpOr) are true. The parts of a part with the
+// same operator become parts of the result.
+func joinConds(o op, parts []*Cond) *Cond {
+	c := &Cond{Op: o}
+	for _, p := range parts {
+		if p.Op == o {
+			c.Of = append(c.Of, p.Of...)
 		} else {
-			c.Of = append(c.Of, of)
+			c.Of = append(c.Of, p)
 		}
+	}
+	if len(c.Of) == 1 {
+		return c.Of[0]
 	}
 	return c
 }
@@ -204,20 +213,16 @@ func (b *Binder) bindNamed(n *Node, scope []*KindView) *Cond {
 	for _, t := range types { // a field may be a text in one kind and a number in another, so each type gets its own condition
 		l := b.bindField(n, fields[t])
 		if b.Err == nil {
-			either = append(either, &Cond{Op: OpField, Predicate: l})
+			either = append(either, l)
 		} else if wrong == nil {
 			wrong = b.Err
 		}
 		b.Err = nil
 	}
-	switch len(either) {
-	case 0:
-		b.Err = wrong
-		return nil
-	case 1:
-		return either[0]
+	if len(either) == 0 {
+		return b.fail(wrong)
 	}
-	return &Cond{Op: OpOr, Of: either}
+	return joinConds(OpOr, either)
 }
 
 // minIDBytes is the minimum length of a word that is searched for as an id.
@@ -250,13 +255,13 @@ func (b *Binder) idConditions(n *Node, scope []*KindView) (all []*Cond) {
 				l = &predicate{Node: n, Fields: map[*KindView]string{}}
 				l.test, l.Term = query.OneOf{Texts: []string{id}}, &query.Predicate{Any: []string{id}}
 				byName[f.Name] = l
-				all = append(all, &Cond{Op: OpField, Predicate: l})
+				all = append(all, fieldCond(l))
 			}
 			l.Fields[s] = f.Name
 		}
 	}
 	if len(own.Fields) > 0 {
-		all = append(all, &Cond{Op: OpField, Predicate: own})
+		all = append(all, fieldCond(own))
 	}
 	return all
 }
@@ -309,7 +314,7 @@ func isKindName(k *spec.Kind, name string) bool {
 }
 
 // bindField binds a condition on a field or pseudo-field.
-func (b *Binder) bindField(n *Node, scope []*KindView) *predicate {
+func (b *Binder) bindField(n *Node, scope []*KindView) *Cond {
 	switch name := n.Name; {
 	case IsKind(name):
 		return b.bindKind(n)
@@ -326,7 +331,7 @@ func (b *Binder) bindField(n *Node, scope []*KindView) *predicate {
 		return b.bindAnnotation(n, scope)
 	}
 	if l := bindHash(n, scope); l != nil {
-		return l
+		return fieldCond(l)
 	}
 	in, fields := b.Fields(n.Name, n.at, n.at+len(n.Name), scope)
 	if b.Err != nil {
@@ -344,18 +349,17 @@ func (b *Binder) Fields(name string, at, end int, scope []*KindView) (map[*KindV
 		f, ambiguous := s.Field(name)
 		switch {
 		case len(ambiguous) > 0:
-			b.fail(syntaxError(b.Text, at, end, "%s of %s may be %s; write one of them in full", understudy.Clip(name), s.Kind.Name,
-				strings.Join(ambiguous, " or ")))
+			b.refuse(at, end, "%s of %s may be %s; write one of them in full", understudy.Clip(name), s.Kind.Name,
+				strings.Join(ambiguous, " or "))
 			return nil, nil
 		case f == nil:
 			continue
 		case f.Type == spec.TypeMedia:
-			b.fail(syntaxError(b.Text, at, end, "%s of %s is a file; it can't be searched", f.Name, s.Kind.Name))
+			b.refuse(at, end, "%s of %s is a file; it can't be searched", f.Name, s.Kind.Name)
 			return nil, nil
 		}
 		if _, ok := s.Fields[f.Name]; !ok {
-			b.fail(forbiddenError(b.Text, at, end, "your role can't see %s of %s in full; remove it%s", f.Name, s.Kind.Name,
-				b.suggestKind(name, scope)))
+			b.forbid(at, end, "your role can't see %s of %s in full; remove it%s", f.Name, s.Kind.Name, b.suggestKind(name, scope))
 			return nil, nil
 		}
 		in[s] = f.Name

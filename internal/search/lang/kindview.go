@@ -63,12 +63,13 @@ func (s *KindView) SetUses(why string, since func(number string, since int64) bo
 
 // CanSeeNumbers reports whether the caller fully sees every phone number of the kind and its date.
 func (s *KindView) CanSeeNumbers() bool {
-	for _, f := range query.TimeFields(s.Kind) {
-		if _, ok := s.Fields[f.Name]; !ok {
-			return false
-		}
-	}
-	return len(s.masked) == 0 && len(s.phones) > 0
+	return !s.HasHiddenTime() && len(s.masked) == 0 && len(s.phones) > 0
+}
+
+// CanSee reports whether the caller fully sees a field that the spec names.
+func (s *KindView) CanSee(field string) bool {
+	_, ok := s.Fields[field]
+	return ok
 }
 
 // numberFields returns all phone number fields that are not derived from another number.

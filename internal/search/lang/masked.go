@@ -105,21 +105,18 @@ func numberHashIn(n *Node, scope []*KindView, want func(s *KindView, field, text
 			byName[f.Name][s] = f.Name
 		}
 	}
-	c := &Cond{Op: OpOr}
+	var either []*Cond
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		l := hashPredicate(n, byName[name])
 		if l == nil {
 			return nil
 		}
-		c.Of = append(c.Of, &Cond{Op: OpField, Predicate: l})
+		either = append(either, fieldCond(l))
 	}
-	switch len(c.Of) {
-	case 0:
+	if len(either) == 0 {
 		return nil
-	case 1:
-		return c.Of[0]
 	}
-	return c
+	return joinConds(OpOr, either)
 }
 
 // lastFour returns the digits of a text that consists of four digits, also if written …4176. ok is false for any
@@ -174,7 +171,7 @@ func BindLookup(number string, views []*KindView, now time.Time) (*BoundQuery, e
 	l.recordTest = func(c *Candidate) bool {
 		return slices.ContainsFunc(c.View.numberFields(), func(field string) bool { return sameDigits(p.Digits).Match(c.fieldValue(field)) })
 	}
-	q := &BoundQuery{Tree: &Node{Op: opAnd}, Cond: &Cond{Op: OpField, Predicate: l}, Now: now}
+	q := &BoundQuery{Tree: &Node{Op: opAnd}, Cond: fieldCond(l), Now: now}
 	for _, s := range views {
 		if all := s.numberFields(); len(all) > 0 {
 			l.Fields[s] = all[0]

@@ -15,10 +15,9 @@ import (
 )
 
 // bindKind binds kind: and in:.
-func (b *Binder) bindKind(n *Node) *predicate {
+func (b *Binder) bindKind(n *Node) *Cond {
 	if n.Rel != RelIs && n.Rel != RelSame {
-		b.fail(syntaxError(b.Text, n.at, n.end, "a kind has no order; write kind:calls, or several with commas"))
-		return nil
+		return b.refuse(n.at, n.end, "a kind has no order; write kind:calls, or several with commas")
 	}
 	l := &predicate{Node: n, Fields: map[*KindView]string{}, recordTest: func(*Candidate) bool { return true }}
 	l.rowTest = func(*KindView, RowTests) func(int32) bool { return func(int32) bool { return true } }
@@ -30,11 +29,10 @@ func (b *Binder) bindKind(n *Node) *predicate {
 			}
 		}
 		if !found {
-			b.fail(b.unknownKind(v))
-			return nil
+			return b.fail(b.unknownKind(v))
 		}
 	}
-	return l
+	return fieldCond(l)
 }
 
 // unknownKind returns the error for a kind that does not exist, is hidden, or is not searched.
@@ -59,17 +57,15 @@ func (b *Binder) unknownKind(v Value) *query.SyntaxError {
 }
 
 // bindPresence binds has: and no:.
-func (b *Binder) bindPresence(n *Node, scope []*KindView) *predicate {
+func (b *Binder) bindPresence(n *Node, scope []*KindView) *Cond {
 	if n.Rel != RelIs {
-		b.fail(syntaxError(b.Text, n.at, n.end, "write %s:FIELD", n.Name))
-		return nil
+		return b.refuse(n.at, n.end, "write %s:FIELD", n.Name)
 	}
 	l := &predicate{Node: n, Fields: map[*KindView]string{}}
 	var each []map[*KindView]string
 	for _, v := range n.Values {
 		if v.prefix {
-			b.fail(syntaxError(b.Text, v.at, v.end, "a field's name takes no star; write it in full"))
-			return nil
+			return b.refuse(v.at, v.end, "a field's name takes no star; write it in full")
 		}
 		in, _ := b.Fields(v.Text, v.at, v.end, scope)
 		if b.Err != nil {
@@ -98,26 +94,26 @@ func (b *Binder) bindPresence(n *Node, scope []*KindView) *predicate {
 		}
 		return false
 	}
-	return l
+	return fieldCond(l)
 }
 
 // bindNumber binds number:, which searches a phone number in any field of class phone. In a kind with hidden phone
 // fields it makes one condition for each visible field.
 func (b *Binder) bindNumber(n *Node, scope []*KindView) *Cond {
 	if n.Rel != RelIs && n.Rel != RelSame {
-		return b.fail(syntaxError(b.Text, n.at, n.end, "a phone number has no order; write number:+15550100123"))
+		return b.refuse(n.at, n.end, "a phone number has no order; write number:+15550100123")
 	}
 	if c := numberHash(n, scope); c != nil {
 		return c
 	}
 	for _, v := range n.Values {
 		if v.prefix {
-			return b.fail(syntaxError(b.Text, v.at, v.end, "number: needs a whole number; write the beginning of one alone, +1415*, or after "+
-				"a field, from:+1415*"))
+			return b.refuse(v.at, v.end, "number: needs a whole number; write the beginning of one alone, +1415*, or after "+
+				"a field, from:+1415*")
 		}
 		if !isNumber(v.Text) {
-			return b.fail(syntaxError(b.Text, v.at, v.end, "%s is not a phone number; write + and all digits, with the country code",
-				understudy.Clip(v.Text)))
+			return b.refuse(v.at, v.end, "%s is not a phone number; write + and all digits, with the country code",
+				understudy.Clip(v.Text))
 		}
 	}
 	b.addEndingHint(n)
@@ -135,20 +131,17 @@ func (b *Binder) bindNumber(n *Node, scope []*KindView) *Cond {
 			fields[by].Fields[s] = name
 		}
 	}
-	c := &Cond{Op: OpOr}
+	var either []*Cond
 	for _, by := range slices.Sorted(maps.Keys(fields)) {
-		c.Of = append(c.Of, &Cond{Op: OpField, Predicate: fields[by]})
+		either = append(either, fieldCond(fields[by]))
 	}
 	switch {
-	case len(c.Of) == 1:
-		return c.Of[0]
-	case len(c.Of) > 0:
-		return c
+	case len(either) > 0:
+		return joinConds(OpOr, either)
 	case kinds:
-		return b.fail(forbiddenError(b.Text, n.at, n.end, "your role can't search by phone number; remove number: from the search%s",
-			lastDigitsHint(scope)))
+		return b.forbid(n.at, n.end, "your role can't search by phone number; remove number: from the search%s", lastDigitsHint(scope))
 	}
-	return b.fail(syntaxError(b.Text, n.at, n.end, "these records have no phone numbers"))
+	return b.refuse(n.at, n.end, "these records have no phone numbers")
 }
 
 // numberPredicate returns the predicate for a number. If every is true, the number may be in any visible phone
@@ -162,8 +155,6 @@ func numberPredicate(n *Node, every bool) *predicate {
 				return ok && l.test.Match(v)
 			})
 		}
-	}
-	if every {
 		l.rowTest = func(s *KindView, of RowTests) func(int32) bool {
 			var any []func(int32) bool
 			for _, field := range s.phones {
@@ -181,7 +172,7 @@ func numberPredicate(n *Node, every bool) *predicate {
 // bindID binds id:, which searches a record of any kind in scope by its id.
 func (b *Binder) bindID(n *Node, scope []*KindView) *Cond {
 	if n.Rel != RelIs && n.Rel != RelSame {
-		return b.fail(syntaxError(b.Text, n.at, n.end, "an id has no order; write id:VALUE"))
+		return b.refuse(n.at, n.end, "an id has no order; write id:VALUE")
 	}
 	values := b.spellings(&predicate{Node: n})
 	whole := func(c *Candidate) bool {
@@ -199,19 +190,14 @@ func (b *Binder) bindID(n *Node, scope []*KindView) *Cond {
 		}
 	}
 	if len(l.Fields) == 0 {
-		return b.fail(forbiddenError(b.Text, n.at, n.end, "your role can't see ids; remove it"))
+		return b.forbid(n.at, n.end, "your role can't see ids; remove it")
 	}
-	return &Cond{Op: OpField, Predicate: l}
+	return fieldCond(l)
 }
 
 // CanSeeID reports whether the caller fully sees all fields of the id.
 func (s *KindView) CanSeeID() bool {
-	for _, name := range s.Kind.ID {
-		if _, ok := s.Fields[name]; !ok {
-			return false
-		}
-	}
-	return len(s.Kind.ID) > 0
+	return len(s.Kind.ID) > 0 && !slices.ContainsFunc(s.Kind.ID, func(name string) bool { return !s.CanSee(name) })
 }
 
 // CountryOf is the suffix for the country of a phone number field, as in from.country.
@@ -227,10 +213,9 @@ func (c countries) Match(v query.Value) bool {
 }
 
 // bindCountry binds the country of a phone number.
-func (b *Binder) bindCountry(n *Node, scope []*KindView) *predicate {
+func (b *Binder) bindCountry(n *Node, scope []*KindView) *Cond {
 	if n.Rel != RelIs && n.Rel != RelSame {
-		b.fail(syntaxError(b.Text, n.at, n.end, "a country has no order; write %s:US", n.Name))
-		return nil
+		return b.refuse(n.at, n.end, "a country has no order; write %s:US", n.Name)
 	}
 	in, fields := b.Fields(strings.TrimSuffix(n.Name, CountryOf), n.at, n.at+len(n.Name), scope)
 	if b.Err != nil {
@@ -239,29 +224,26 @@ func (b *Binder) bindCountry(n *Node, scope []*KindView) *predicate {
 	var test countries
 	for _, v := range n.Values {
 		if len(v.Text) != 2 || v.prefix {
-			b.fail(syntaxError(b.Text, v.at, v.end, "%s is not a country; write two letters, like US", understudy.Clip(v.Text)))
-			return nil
+			return b.refuse(v.at, v.end, "%s is not a country; write two letters, like US", understudy.Clip(v.Text))
 		}
 		test = append(test, strings.ToUpper(v.Text))
 	}
 	for _, f := range fields {
 		if f.Class != spec.ClassPhone {
-			b.fail(syntaxError(b.Text, n.at, n.at+len(n.Name), "%s is not a phone number, and has no country", f.Name))
-			return nil
+			return b.refuse(n.at, n.at+len(n.Name), "%s is not a phone number, and has no country", f.Name)
 		}
 	}
-	return &predicate{Node: n, Fields: in, test: test}
+	return fieldCond(&predicate{Node: n, Fields: in, test: test})
 }
 
 // bindIdle binds idle:, which finds our own phone numbers that no record has named for a given time.
-func (b *Binder) bindIdle(n *Node, scope []*KindView) *predicate {
+func (b *Binder) bindIdle(n *Node, scope []*KindView) *Cond {
 	length, ok := int64(0), false
 	if n.Rel == RelIs && len(n.Values) == 1 && !n.Values[0].prefix {
 		length, ok = parseDuration(n.Values[0].Text)
 	}
 	if !ok {
-		b.fail(syntaxError(b.Text, n.at, n.end, "write %s:30d; %s", idleName, durationHelp))
-		return nil
+		return b.refuse(n.at, n.end, "write %s:30d; %s", idleName, durationHelp)
 	}
 	b.relative = true
 	since := b.Now.Unix() - length
@@ -272,19 +254,16 @@ func (b *Binder) bindIdle(n *Node, scope []*KindView) *predicate {
 		}
 		field := s.Kind.OwnNumber
 		if _, sees := s.Fields[field]; !sees || s.uses.hidden != "" {
-			b.fail(forbiddenError(b.Text, n.at, n.end, "your role can't see %s; remove %s",
-				cmp.Or(s.uses.hidden, field+" of "+s.Kind.Name), idleName))
-			return nil
+			return b.forbid(n.at, n.end, "your role can't see %s; remove %s", cmp.Or(s.uses.hidden, field+" of "+s.Kind.Name), idleName)
 		}
 		l.Fields[s] = field
 	}
 	if len(l.Fields) == 0 {
-		b.fail(syntaxError(b.Text, n.at, n.end, "these records have none of our own numbers"))
-		return nil
+		return b.refuse(n.at, n.end, "these records have none of our own numbers")
 	}
 	l.recordTest = func(c *Candidate) bool {
 		number, ok := c.TextOf(l.Fields[c.View])
 		return ok && !c.View.uses.isUsedSince(number, since)
 	}
-	return l
+	return fieldCond(l)
 }

@@ -104,15 +104,7 @@ func (c *Cond) branches() []*Cond {
 		for _, o := range p.Of {
 			of := slices.Clone(parts)
 			of[i] = o
-			flat := &Cond{Op: opAnd}
-			for _, x := range of {
-				if x.Op == opAnd {
-					flat.Of = append(flat.Of, x.Of...)
-				} else {
-					flat.Of = append(flat.Of, x)
-				}
-			}
-			all = append(all, flat)
+			all = append(all, joinConds(opAnd, of))
 		}
 		return all
 	}

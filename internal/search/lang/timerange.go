@@ -4,11 +4,13 @@ package lang
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/spec"
 )
 
 // timeRange is the range [from, to) in Unix seconds. 2026-05 is a whole month, and -7d is one second.
@@ -75,90 +77,83 @@ const (
 func (b *Binder) timeRanges(n *Node) (ranges []timeRange, ok bool) {
 	read := make([]timeRange, len(n.Values))
 	for i, v := range n.Values {
-		if n.Rel == relRange && v.Text == "" {
+		if read[i] = allTimes; n.Rel == relRange && v.Text == "" {
 			continue
 		}
 		if read[i], ok = parseTimeRange(v.Text, b.Now); !ok || v.prefix {
-			b.fail(syntaxError(b.Text, v.at, v.end, "%s is not a time; %s", understudy.Clip(v.Text), timeHelp))
+			b.refuse(v.at, v.end, "%s is not a time; %s", understudy.Clip(v.Text), timeHelp)
 			return nil, false
 		}
 		b.relative = b.relative || !isAbsolute(v.Text)
-	}
-	switch n.Rel {
-	case relLess:
-		return []timeRange{{from: math.MinInt64, to: read[0].from}}, true
-	case relAtMost:
-		return []timeRange{{from: math.MinInt64, to: read[0].to}}, true
-	case relMore:
-		return []timeRange{{from: read[0].to, to: math.MaxInt64}}, true
-	case relAtLeast:
-		return []timeRange{{from: read[0].from, to: math.MaxInt64}}, true
-	case relRange:
-		s := timeRange{from: math.MinInt64, to: math.MaxInt64}
-		if n.Values[0].Text != "" {
-			s.from = read[0].from
-		}
-		if n.Values[1].Text != "" {
-			s.to = read[1].to
-		}
-		// If one end is relative, the range may be empty today but not on another day, so it is allowed.
-		if n.isClosed() && s.from >= s.to && isAbsolute(n.Values[0].Text) == isAbsolute(n.Values[1].Text) {
-			b.refuseRange(n)
-			return nil, false
-		}
-		return []timeRange{s}, true
-	}
-	for i := range read {
 		if read[i].relative && n.Rel == RelIs {
 			read[i].to = b.Now.Unix() + 1
 		}
 	}
-	return read, true
+	ranges = compareTimes(n.Rel, read)
+	// If one end is relative, the range may be empty today but not on another day, so it is allowed.
+	if n.Rel == relRange && n.isClosed() && ranges[0].from >= ranges[0].to && isAbsolute(n.Values[0].Text) == isAbsolute(n.Values[1].Text) {
+		b.refuseRange(n)
+		return nil, false
+	}
+	return ranges, true
+}
+
+// allTimes is a range without a beginning and an end.
+var allTimes = timeRange{from: math.MinInt64, to: math.MaxInt64}
+
+// compareTimes returns the times that compare with the given times as rel says.
+func compareTimes(rel relation, given []timeRange) []timeRange {
+	one := given[0]
+	switch rel {
+	case relLess:
+		one.from, one.to = allTimes.from, one.from
+	case relAtMost:
+		one.from = allTimes.from
+	case relMore:
+		one.from, one.to = one.to, allTimes.to
+	case relAtLeast:
+		one.to = allTimes.to
+	case relRange:
+		one.to = given[1].to
+	default:
+		return given
+	}
+	return []timeRange{one}
 }
 
 // isAbsolute reports whether a time does not depend on now.
 func isAbsolute(text string) bool { return text != "" && isDigit(text[0]) }
 
+// earlier has the comparison of times for each comparison of ages, because a time is earlier if its age is larger.
+var earlier = map[relation]relation{relLess: relMore, relAtMost: relAtLeast, relMore: relLess, relAtLeast: relAtMost, relRange: relRange}
+
 // ageRanges does what timeRanges does for the condition age, which counts back from now.
 func (b *Binder) ageRanges(n *Node) (ranges []timeRange, ok bool) {
 	b.relative = true
-	at := make([]int64, len(n.Values))
+	read := make([]timeRange, len(n.Values))
 	for i, v := range n.Values {
-		if n.Rel == relRange && v.Text == "" {
+		if read[i] = allTimes; n.Rel == relRange && v.Text == "" {
 			continue
 		}
 		length, ok := parseDuration(v.Text)
 		if !ok || v.prefix {
-			b.fail(syntaxError(b.Text, v.at, v.end, "%s is not a length of time; %s", understudy.Clip(v.Text), durationHelp))
+			b.refuse(v.at, v.end, "%s is not a length of time; %s", understudy.Clip(v.Text), durationHelp)
 			return nil, false
 		}
-		at[i] = b.Now.Unix() - length
+		read[i] = timeRange{from: b.Now.Unix() - length, to: b.Now.Unix() - length + 1}
 	}
-	switch n.Rel {
-	case relLess:
-		return []timeRange{{from: at[0] + 1, to: math.MaxInt64}}, true
-	case relAtMost:
-		return []timeRange{{from: at[0], to: math.MaxInt64}}, true
-	case relMore:
-		return []timeRange{{from: math.MinInt64, to: at[0]}}, true
-	case relAtLeast:
-		return []timeRange{{from: math.MinInt64, to: at[0] + 1}}, true
-	case relRange:
-		s := timeRange{from: math.MinInt64, to: math.MaxInt64}
-		if n.Values[0].Text != "" {
-			s.to = at[0] + 1
-		}
-		if n.Values[1].Text != "" {
-			s.from = at[1]
-		}
-		if n.isClosed() && s.from >= s.to {
-			b.refuseRange(n)
-			return nil, false
-		}
-		return []timeRange{s}, true
+	rel, ok := earlier[n.Rel]
+	if !ok {
+		b.refuse(n.at, n.end, "an age is compared: age<2h, age>7d, age:2h..7d")
+		return nil, false
 	}
-	b.fail(syntaxError(b.Text, n.at, n.end, "an age is compared: age<2h, age>7d, age:2h..7d"))
-	return nil, false
+	slices.Reverse(read)
+	ranges = compareTimes(rel, read)
+	if n.Rel == relRange && n.isClosed() && ranges[0].from >= ranges[0].to {
+		b.refuseRange(n)
+		return nil, false
+	}
+	return ranges, true
 }
 
 func newTimesTest(ranges []timeRange) (t query.Times) {
@@ -197,7 +192,7 @@ func storeTimeRange(ranges []timeRange) *query.Predicate {
 }
 
 // bindDate binds date and age: the time of a record's clock field, or of its order field while the clock is empty.
-func (b *Binder) bindDate(n *Node, scope []*KindView) *predicate {
+func (b *Binder) bindDate(n *Node, scope []*KindView) *Cond {
 	ranges, ok := []timeRange(nil), false
 	if n.Name == ageName {
 		ranges, ok = b.ageRanges(n)
@@ -214,16 +209,14 @@ func (b *Binder) bindDate(n *Node, scope []*KindView) *predicate {
 				continue
 			}
 			if _, ok := s.Fields[name]; !ok {
-				b.fail(forbiddenError(b.Text, n.at, n.at+len(n.Name), "your role can't see %s of %s in full, which its date comes from; remove %s",
-					name, s.Kind.Name, n.Name))
-				return nil
+				return b.forbid(n.at, n.at+len(n.Name), "your role can't see %s of %s in full, which its date comes from; remove %s",
+					name, s.Kind.Name, n.Name)
 			}
 			l.Fields[s] = name
 		}
 	}
 	if len(l.Fields) == 0 {
-		b.fail(syntaxError(b.Text, n.at, n.at+len(n.Name), "these records have no date"))
-		return nil
+		return b.refuse(n.at, n.at+len(n.Name), "these records have no date")
 	}
 	spans := newTimesTest(ranges)
 	l.recordTest = func(c *Candidate) bool { return spans.Has(c.Clock()) }
@@ -235,18 +228,15 @@ func (b *Binder) bindDate(n *Node, scope []*KindView) *predicate {
 		return func(row int32) bool { return spans.Has(at(row)) }
 	}
 	l.Term, l.allKinds = storeTimeRange(ranges), true
-	return l
+	return fieldCond(l)
 }
 
 // CanSeeTime reports whether the caller sees the fields that date: compares in the kind.
-func (s *KindView) CanSeeTime() bool {
-	own := query.TimeFields(s.Kind)
-	for _, f := range own {
-		if _, ok := s.Fields[f.Name]; !ok {
-			return false
-		}
-	}
-	return len(own) > 0
+func (s *KindView) CanSeeTime() bool { return len(query.TimeFields(s.Kind)) > 0 && !s.HasHiddenTime() }
+
+// HasHiddenTime reports whether the caller does not see one of the fields that hold the date of the kind's records.
+func (s *KindView) HasHiddenTime() bool {
+	return slices.ContainsFunc(query.TimeFields(s.Kind), func(f *spec.Field) bool { return !s.CanSee(f.Name) })
 }
 
 // Clock returns the time that the condition date: compares: the clock field, or the order field if the clock is empty.

@@ -51,7 +51,7 @@ func SortOf(k *spec.Kind, f *spec.Field) Sort {
 }
 
 // bindTyped binds a condition on fields. It fails if the types of the fields are too different for one comparison.
-func (b *Binder) bindTyped(n *Node, in map[*KindView]string, fields []*spec.Field) *predicate {
+func (b *Binder) bindTyped(n *Node, in map[*KindView]string, fields []*spec.Field) *Cond {
 	var of Sort
 	first := true
 	for s, name := range in {
@@ -62,28 +62,25 @@ func (b *Binder) bindTyped(n *Node, in map[*KindView]string, fields []*spec.Fiel
 			if isTextual(is) && isTextual(of) {
 				is = sortExact
 			} else {
-				b.fail(syntaxError(b.Text, n.at, n.end, "%s has different types in different kinds; add kind: to search one", n.Name))
-				return nil
+				return b.refuse(n.at, n.end, "%s has different types in different kinds; add kind: to search one", n.Name)
 			}
 		}
 		of, first = is, false
 	}
 	if isTextual(of) || of == sortBool || of == sortMap {
 		if n.Rel != RelIs && n.Rel != RelSame {
-			b.fail(syntaxError(b.Text, n.at, n.end, "%s has no order; write %s:VALUE, or several with commas", n.Name, n.Name))
-			return nil
+			return b.refuse(n.at, n.end, "%s has no order; write %s:VALUE, or several with commas", n.Name, n.Name)
 		}
 		for _, v := range n.Values {
 			if v.Text == "" && !v.prefix {
-				b.fail(syntaxError(b.Text, v.at, v.end, "the value is empty"))
-				return nil
+				return b.refuse(v.at, v.end, "the value is empty")
 			}
 		}
 	}
 	l := &predicate{Node: n, Fields: in}
 	if len(n.Values) == 1 && n.Values[0].Text == "" && n.Values[0].prefix { // the condition field:* only requires that the field has a value
 		l.test = query.Present{}
-		return l
+		return fieldCond(l)
 	}
 	switch of {
 	case SortNumber:
@@ -95,7 +92,7 @@ func (b *Binder) bindTyped(n *Node, in map[*KindView]string, fields []*spec.Fiel
 	case sortExact:
 		b.bindExact(l)
 	case sortMap:
-		b.fail(syntaxError(b.Text, n.at, n.end, "%s contains other fields; write has:%s, no:%s, or name one of them", n.Name, n.Name, n.Name))
+		b.refuse(n.at, n.end, "%s contains other fields; write has:%s, no:%s, or name one of them", n.Name, n.Name, n.Name)
 	case sortPhone:
 		b.bindPhone(l)
 	default:
@@ -105,7 +102,7 @@ func (b *Binder) bindTyped(n *Node, in map[*KindView]string, fields []*spec.Fiel
 			b.bindWords(l)
 		}
 	}
-	return l
+	return fieldCond(l)
 }
 
 func isTextual(s Sort) bool { return s == sortText || s == sortExact || s == sortPhone }
@@ -152,8 +149,7 @@ func (b *Binder) bindWords(l *predicate) {
 	for _, v := range l.Node.Values {
 		p := tokenizer.Phrase(v.prefix, v.Text)
 		if p.IsEmpty() {
-			b.fail(syntaxError(b.Text, v.at, v.end, "there is no word in %q; to compare the whole value write %s=",
-				understudy.Clip(v.Text), l.Node.Name))
+			b.refuse(v.at, v.end, "there is no word in %q; to compare the whole value write %s=", understudy.Clip(v.Text), l.Node.Name)
 			return
 		}
 		any = append(any, p)
@@ -178,7 +174,7 @@ func (b *Binder) bindBool(l *predicate) {
 		case "false", "no":
 			t.Any = append(t.Any, "false")
 		default:
-			b.fail(syntaxError(b.Text, v.at, v.end, "%s is true or false", l.Node.Name))
+			b.refuse(v.at, v.end, "%s is true or false", l.Node.Name)
 			return
 		}
 	}
@@ -205,7 +201,7 @@ func (b *Binder) bindDecimal(l *predicate, fields []*spec.Field) {
 		}
 		d, ok := query.ParseDecimal(text)
 		if want[i] = &d; !ok || v.prefix {
-			b.fail(syntaxError(b.Text, v.at, v.end, "%s is a number; write one, like %s", n.Name, example(n)))
+			b.refuse(v.at, v.end, "%s is a number; write one, like %s", n.Name, example(n))
 			return
 		}
 		signed = signed || strings.HasPrefix(text, "-")
@@ -264,8 +260,8 @@ func (n *Node) isClosed() bool { return n.Values[0].Text != "" && n.Values[1].Te
 // refuseRange fails with an error about a range that cannot contain any value.
 func (b *Binder) refuseRange(n *Node) {
 	from, to := n.Values[0], n.Values[1]
-	b.fail(syntaxError(b.Text, from.at, to.end, "the range ends before it begins; write %s:%s..%s",
-		n.Name, understudy.Clip(to.Text), understudy.Clip(from.Text)))
+	b.refuse(from.at, to.end, "the range ends before it begins; write %s:%s..%s",
+		n.Name, understudy.Clip(to.Text), understudy.Clip(from.Text))
 }
 
 // bindPhone binds a condition on a phone number in any notation, or on words if the value is not a number.
@@ -283,8 +279,7 @@ func (b *Binder) bindPhone(l *predicate) {
 	case dialled == 0:
 		b.bindWords(l)
 	case dialled < len(values):
-		b.fail(syntaxError(b.Text, values[0].at, l.Node.end,
-			"some of these are phone numbers and some are not; write two conditions with OR between them"))
+		b.refuse(values[0].at, l.Node.end, "some of these are phone numbers and some are not; write two conditions with OR between them")
 	default:
 		l.test = newPhoneTest(values)
 		if b.addEndingHint(l.Node); len(values) == 1 {
