@@ -3,7 +3,6 @@
 package proxy
 
 import (
-	"strconv"
 	"strings"
 
 	"understudy/kit/header"
@@ -37,8 +36,7 @@ func negotiate(lines []string) (best form, must bool) {
 	}
 	gzip, zstd, star, identity := -1, -1, -1, -1 // the weights in thousandths; -1 means that the header does not name the coding
 	for item := range header.Items(lines) {
-		name, params, _ := strings.Cut(item, ";")
-		switch q := codingWeight(params); strings.ToLower(strings.Trim(name, " \t")) {
+		switch name, q := header.Weight(item); strings.ToLower(name) {
 		case "gzip", "x-gzip":
 			gzip = max(gzip, q)
 		case "zstd":
@@ -60,26 +58,4 @@ func negotiate(lines []string) (best form, must bool) {
 		return plainForm, false
 	}
 	return best, identity == 0 || identity < 0 && star == 0
-}
-
-// codingWeight returns the q parameter in thousandths. It returns 1000 if there is no q parameter, and 0 if it is malformed.
-func codingWeight(params string) int {
-	for params != "" {
-		var param string
-		param, params, _ = strings.Cut(params, ";")
-		name, value, ok := strings.Cut(strings.Trim(param, " \t"), "=")
-		if !ok || !strings.EqualFold(name, "q") {
-			continue
-		}
-		whole, fraction, _ := strings.Cut(value, ".")
-		if whole != "0" && whole != "1" || len(fraction) > 3 {
-			return 0
-		}
-		n, err := strconv.Atoi(whole + (fraction + "000")[:3])
-		if err != nil || n < 0 || n > 1000 || strings.ContainsAny(fraction, "+-") {
-			return 0
-		}
-		return n
-	}
-	return 1000
 }

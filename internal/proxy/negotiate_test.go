@@ -79,8 +79,7 @@ func FuzzNegotiate(f *testing.F) {
 			}
 		}
 		for item := range header.Items([]string{text}) {
-			_, params, _ := strings.Cut(item, ";")
-			if q := codingWeight(params); q < 0 || q > 1000 {
+			if _, q := header.Weight(item); q < 0 || q > 1000 {
 				t.Fatalf("%q has the weight %d", item, q)
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"understudy/internal/jsonapi"
 	"understudy/internal/query"
 	"understudy/internal/search/lang"
+	"understudy/kit/header"
 	"understudy/kit/jsonhttp"
 )
 
@@ -192,15 +193,11 @@ func parseParameters(r *http.Request, known ...string) (url.Values, error) {
 // acceptedForm returns the format with the highest weight in an Accept header (RFC 9110, 12.5.1), or the first of
 // several equal formats.
 func acceptedForm(accept []string) string {
-	best, bestWeight := formJSON, 0.0
-	for _, field := range accept {
-		for part := range strings.SplitSeq(field, ",") {
-			name, params, _ := strings.Cut(part, ";")
-			if form := mediaForm(strings.ToLower(strings.TrimSpace(name))); form != "" {
-				if w := qualityWeight(params); w > bestWeight {
-					best, bestWeight = form, w
-				}
-			}
+	best, highest := formJSON, 0
+	for item := range header.Items(accept) {
+		media, weight := header.Weight(item)
+		if form := mediaForm(strings.ToLower(media)); form != "" && weight > highest {
+			best, highest = form, weight
 		}
 	}
 	return best
@@ -217,21 +214,6 @@ func mediaForm(media string) string {
 		return formXML
 	}
 	return ""
-}
-
-// qualityWeight returns the q parameter of a media type. It returns 1 if there is no q parameter, and 0 if it is
-// not a number.
-func qualityWeight(params string) float64 {
-	for p := range strings.SplitSeq(params, ";") {
-		if name, value, ok := strings.Cut(strings.TrimSpace(p), "="); ok && strings.EqualFold(name, "q") {
-			w, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				return 0
-			}
-			return w
-		}
-	}
-	return 1
 }
 
 // identify returns the caller of a request: a person, or the local holder of the token.

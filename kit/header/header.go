@@ -46,6 +46,29 @@ func Items(lines []string) func(yield func(string) bool) {
 	}
 }
 
+// Weight returns an item of a header such as Accept without its parameters, and the item's weight in thousandths (RFC 9110,
+// 12.4.2). The weight is 1000 if the item has no parameter q, and 0 if that is malformed.
+func Weight(item string) (value string, weight int) {
+	value, params, _ := strings.Cut(item, ";")
+	value = strings.Trim(value, " \t")
+	for param := range strings.SplitSeq(params, ";") {
+		name, q, ok := strings.Cut(strings.Trim(param, " \t"), "=")
+		if !ok || !strings.EqualFold(name, "q") {
+			continue
+		}
+		whole, fraction, _ := strings.Cut(q, ".")
+		if whole != "0" && whole != "1" || len(fraction) > 3 {
+			return value, 0
+		}
+		n, err := strconv.Atoi(whole + (fraction + "000")[:3])
+		if err != nil || n < 0 || n > 1000 || strings.ContainsAny(fraction, "+-") {
+			return value, 0
+		}
+		return value, n
+	}
+	return value, 1000
+}
+
 // MaxSeconds is the maximum of a duration in a header, in seconds. A larger number is reduced to it.
 const MaxSeconds = 1 << 31
 

@@ -17,6 +17,8 @@ import (
 	"github.com/tdewolff/minify/v2"
 	"github.com/tdewolff/minify/v2/css"
 	"github.com/tdewolff/minify/v2/js"
+
+	"understudy/kit/header"
 )
 
 // files serves the files of the folder static/. They are minified and compressed when the server starts.
@@ -142,18 +144,12 @@ func (fs *files) Serve(w http.ResponseWriter, r *http.Request) {
 // IsGzipAccepted reports whether Accept-Encoding (RFC 9110, 12.5.3) names gzip or "*" with a weight above zero.
 func IsGzipAccepted(r *http.Request) bool {
 	any := false
-	for _, line := range r.Header.Values("Accept-Encoding") {
-		for part := range strings.SplitSeq(line, ",") {
-			name, params, _ := strings.Cut(part, ";")
-			name = strings.TrimSpace(name)
-			weight, has := strings.CutPrefix(strings.ReplaceAll(params, " ", ""), "q=")
-			q, err := strconv.ParseFloat(weight, 64)
-			good := !has || err == nil && q > 0
-			if strings.EqualFold(name, "gzip") {
-				return good
-			}
-			any = any || name == "*" && good
+	for item := range header.Items(r.Header["Accept-Encoding"]) {
+		name, weight := header.Weight(item)
+		if strings.EqualFold(name, "gzip") {
+			return weight > 0
 		}
+		any = any || name == "*" && weight > 0
 	}
 	return any
 }
