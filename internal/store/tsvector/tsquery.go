@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"understudy/internal/store/wordrows"
 )
@@ -119,7 +120,8 @@ func (b *condition) matchPhrases(q *wordrows.Query, indexed, more bool) string {
 	case indexed:
 		return lexemes
 	}
-	return "(line LIKE " + b.param(newOutline(q).pattern) + " AND " + lexemes + ")"
+	pattern, _ := outline(q)
+	return "(line LIKE " + b.param(pattern) + " AND " + lexemes + ")"
 }
 
 // matchLine returns the condition that the line of a row matches a query.
@@ -136,13 +138,13 @@ func (b *condition) matchLine(q *wordrows.Query) string {
 	case len(texts) == 1:
 		return "strpos(line, " + b.param(texts[0]) + ") > 0"
 	default:
-		o := newOutline(q)
+		pattern, head := outline(q)
 		all := "string_to_array(" + b.param(strings.Join(texts, "\n")) + ", E'\\n')"
 		// Usually the text at the first occurrence of head decides. Comparing that text with the list is faster than
 		// searching the line for each text of the list.
 		return fmt.Sprintf("(line LIKE %s AND (substr(line, strpos(line, %s) - %d, %d) = ANY (%s) "+
 			"OR EXISTS (SELECT FROM unnest(%[5]s) AS text WHERE strpos(line, text) > 0)))",
-			b.param(o.pattern), b.param(o.head), o.before, o.length, all)
+			b.param(pattern), b.param(head), 1+tagBytes, utf8.RuneCountInString(texts[0]), all)
 	}
 }
 
@@ -189,57 +191,29 @@ func textsOf(q *wordrows.Query) []string {
 	return all
 }
 
-// outline describes what the texts of a query have in common. Usually they are the same words with the tags of several fields.
-type outline struct {
-	pattern string // a LIKE pattern that matches every line with one of the texts
-	head    string // the first characters that are equal in all texts, after the characters that differ
-	before  int    // the number of characters before head
-	length  int    // the number of characters of each text
-}
+// tagBytes is the length of the tag with which each word begins.
+const tagBytes = 4
 
-// newOutline compares the texts of a query. Texts of different lengths have nothing in common.
-func newOutline(q *wordrows.Query) outline {
-	texts := textsOf(q)
-	first := []rune(texts[0])
-	same := make([]bool, len(first))
-	for i := range same {
-		same[i] = true
+// like quotes a text for LIKE.
+var like = strings.NewReplacer(`%`, `\%`, `_`, `\_`, `\`, `\\`)
+
+// outline returns a LIKE pattern that matches every line with one of the texts of a query, and the end of the first word of the
+// texts, after its tag. Usually the texts are the same words with the tags of several fields. Texts of other words have
+// nothing in common.
+func outline(q *wordrows.Query) (pattern, head string) {
+	for i, text := range textsOf(q) {
+		words := strings.SplitAfter(text, " ")[1:]
+		head = words[0][tagBytes:]
+		same := "%" + like.Replace(head)
+		for _, word := range words[1:] {
+			if word != "" {
+				same += "____" + like.Replace(word[tagBytes:])
+			}
+		}
+		if i > 0 && same != pattern {
+			return "%", ""
+		}
+		pattern = same
 	}
-	for _, text := range texts[1:] {
-		other := []rune(text)
-		if len(other) != len(first) {
-			return outline{pattern: "%"}
-		}
-		for i, r := range other {
-			same[i] = same[i] && r == first[i]
-		}
-	}
-	o := outline{length: len(first)}
-	for i := range same {
-		if !same[i] && (i+1 == len(same) || same[i+1]) {
-			o.before = i + 1
-			break
-		}
-	}
-	var pattern strings.Builder
-	pattern.WriteByte('%')
-	inHead := true
-	for i := o.before; i < len(first); i++ {
-		r := first[i]
-		switch {
-		case !same[i]:
-			pattern.WriteByte('_')
-			inHead = false
-			continue
-		case r == '%' || r == '_' || r == '\\':
-			pattern.WriteByte('\\')
-		}
-		pattern.WriteRune(r)
-		if inHead {
-			o.head += string(r)
-		}
-	}
-	pattern.WriteByte('%')
-	o.pattern = pattern.String()
-	return o
+	return pattern + "%", head
 }
