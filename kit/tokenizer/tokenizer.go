@@ -54,6 +54,9 @@ func Fold(text string) []string {
 	return all
 }
 
+// Field is one text of a record that has several texts.
+type Field struct{ Class, Name, Text string }
+
 // Cutter cuts many texts like Cut and reuses its memory. The zero Cutter has no words. It is not safe for
 // concurrent use.
 type Cutter struct {

@@ -18,6 +18,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/store/conditiontest"
 	"understudy/kit/tokenizer"
 )
 
@@ -421,21 +422,21 @@ func (w *letters) text(depth int) *query.Text {
 }
 
 // Condition returns what a text asks of the fields of a record of a kind.
-func Condition(t *query.Text, kind string) *tokenizer.Condition {
-	var of []*tokenizer.Condition
+func Condition(t *query.Text, kind string) *conditiontest.Condition {
+	var of []*conditiontest.Condition
 	for _, part := range t.Parts {
 		of = append(of, Condition(part, kind))
 	}
-	var c *tokenizer.Condition
+	var c *conditiontest.Condition
 	switch t.Op {
 	case query.TextAnd:
-		c = tokenizer.All(of...)
+		c = conditiontest.All(of...)
 	case query.TextOr:
-		c = tokenizer.Any(of...)
+		c = conditiontest.Any(of...)
 	case query.TextNot:
-		c = tokenizer.Exclude(of[0], of[1])
+		c = conditiontest.Exclude(of[0], of[1])
 	default:
-		c = tokenizer.Has(tokenizer.Phrase(t.Op == query.TextPrefix || t.Prefix, t.Words...))
+		c = conditiontest.Has(tokenizer.Phrase(t.Op == query.TextPrefix || t.Prefix, t.Words...))
 	}
 	if t.Fields == nil {
 		return c

@@ -1,18 +1,20 @@
-// Condition: patterns combined by all, any and exclude, over several fields.
+// Condition: patterns of words combined by all, any and exclude, over several fields.
 
-package tokenizer
+// Package conditiontest decides whether the fields of a record fulfil a search, by looking at each word. Tests compare the store with it.
+package conditiontest
 
-import "iter"
+import (
+	"iter"
 
-// Field is one text of a record that has several texts.
-type Field struct{ Class, Name, Text string }
+	"understudy/kit/tokenizer"
+)
 
 // Condition is a condition on the fields of a record. It is immutable.
 type Condition struct {
 	op       op
-	pattern  Pattern
+	pattern  tokenizer.Pattern
 	children []*Condition
-	filter   func(Field) bool
+	filter   func(tokenizer.Field) bool
 }
 
 type op uint8
@@ -25,7 +27,7 @@ const (
 )
 
 // Has returns a condition that holds if a field contains the pattern.
-func Has(p Pattern) *Condition { return &Condition{op: has, pattern: p} }
+func Has(p tokenizer.Pattern) *Condition { return &Condition{op: has, pattern: p} }
 
 // All returns a condition that holds if all given conditions hold. Without conditions it always holds.
 func All(of ...*Condition) *Condition { return &Condition{op: all, children: of} }
@@ -40,12 +42,12 @@ func Exclude(this, not *Condition) *Condition {
 
 // Restrict returns the condition c restricted to the fields for which where returns true. where gets each field
 // without its text. Earlier restrictions of c still apply.
-func (c *Condition) Restrict(where func(Field) bool) *Condition {
+func (c *Condition) Restrict(where func(tokenizer.Field) bool) *Condition {
 	return &Condition{op: all, children: []*Condition{c}, filter: where}
 }
 
 // Match reports whether the fields fulfil the condition. A phrase must be found within a single field.
-func (c *Condition) Match(fields iter.Seq[Field]) bool {
+func (c *Condition) Match(fields iter.Seq[tokenizer.Field]) bool {
 	leaves := c.collectLeaves(nil, leaf{})
 	for f := range fields {
 		for i := range leaves {
@@ -60,7 +62,7 @@ func (c *Condition) Match(fields iter.Seq[Field]) bool {
 
 // Find yields the places in a field that match a pattern of the condition. Patterns that must not match are
 // left out. The places are yielded pattern by pattern and may overlap.
-func (c *Condition) Find(f Field) iter.Seq2[int, int] {
+func (c *Condition) Find(f tokenizer.Field) iter.Seq2[int, int] {
 	return func(yield func(start, end int) bool) {
 		for _, l := range c.collectLeaves(nil, leaf{}) {
 			if l.negated || !l.canSearch(f) {
@@ -77,14 +79,14 @@ func (c *Condition) Find(f Field) iter.Seq2[int, int] {
 
 // leaf is a pattern of a condition, and the filters of the fields that are searched for it.
 type leaf struct {
-	pattern Pattern
-	filters []func(Field) bool
+	pattern tokenizer.Pattern
+	filters []func(tokenizer.Field) bool
 	negated bool
 	matched bool
 }
 
 // canSearch reports whether a field passes all filters. The filters do not see its text.
-func (l *leaf) canSearch(f Field) bool {
+func (l *leaf) canSearch(f tokenizer.Field) bool {
 	f.Text = ""
 	for _, where := range l.filters {
 		if !where(f) {
