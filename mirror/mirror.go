@@ -106,6 +106,9 @@ type Others interface {
 	// BeginFetch claims the fetch of a key. If it returns true, this process must fetch, and call end when the page is
 	// stored. Otherwise another process has fetched the page meanwhile, or has failed to. The error is that of ctx.
 	BeginFetch(ctx context.Context, key understudy.Key) (fetch bool, end func(), err error)
+	// AwaitRecheck is called with the numbers in Intents of writes that upstream has answered, if the store could not be told. It
+	// returns when it has been told, or when the other processes know that they must ask upstream.
+	AwaitRecheck(intents []int64)
 	// IsLeader reports whether this process does what one process does for all.
 	IsLeader() bool
 }

@@ -95,13 +95,29 @@ func (iv *invalidator) restoreIntents() {
 	}
 	numbers, touched := iv.env.intents.UnendedWrites()
 	for i, t := range touched {
-		if s := iv.env.sources[t.Source]; s != nil && s.kinds[t.Kind] != nil {
-			s.kinds[t.Kind].writes.Restore(iv.env.now(), t.ID, numbers[i])
-		} else {
+		if !iv.restore(t, numbers[i]) {
 			iv.env.intents.End(numbers[i])
 		}
 	}
 }
+
+// restore marks a record as pending that a write may have changed. It returns false if the mirror does not have the kind.
+func (iv *invalidator) restore(t request.Invalidation, intent int64) bool {
+	s := iv.env.sources[t.Source]
+	if s == nil || s.kinds[t.Kind] == nil {
+		return false
+	}
+	s.kinds[t.Kind].writes.Restore(iv.env.now(), t.ID, intent)
+	iv.entries.dropTouched(s.kinds[t.Kind], t.ID)
+	iv.writer.flushSoon()
+	return true
+}
+
+// RecheckWrite notes that another process has sent a write, and that the store may not know its result. It does not wait.
+func (m *Mirror) RecheckWrite(t request.Invalidation) { m.invalidator.restore(t, 0) }
+
+// Flush passes the pending writes to the store.
+func (m *Mirror) Flush(ctx context.Context) { m.writer.flushAll(ctx) }
 
 // flushSoon wakes runFlush.
 func (wr *writer) flushSoon() {

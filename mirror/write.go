@@ -67,14 +67,15 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 	}
 	s.counts.writes.Add(1)
 	w.Target = resolveAddress(ctx, m.env.store, s, w.Target)
-	own := m.invalidator.beginWrite(k, w.Target.ID)
-	others := m.beginSideEffects(ctx, s, w)
-	p, err := s.upstream.Write(ctx, w)
+	effects, err := m.beginEffects(ctx, k, s, w)
+	var p *understudy.Page
+	if err == nil {
+		p, err = s.upstream.Write(ctx, w)
+	}
 	p = markNoStore(p)
 	if hasNoEffect(p, err) {
-		own.Drop()
-		for _, o := range others {
-			o.write.Drop()
+		for _, e := range effects {
+			e.write.Drop()
 		}
 		if err != nil {
 			return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, err)
@@ -82,21 +83,32 @@ func (m *Mirror) Write(ctx context.Context, w request.Write) (*request.Response,
 		return writeResponse(p), nil
 	}
 	a := writeResponse(p)
-	v := writtenVersion(k, w, p)
-	id := w.Target.ID
-	if id == "" && v != nil {
-		id = v.Rows[0].ID
-	}
-	kept := own.End(m.env.now(), id, v) // this comes first, because from now on no fetch that began earlier may be stored
-	if k.name != "" {
-		err := m.invalidator.invalidate(ctx, k, w, id, a)
-		a.Stored = kept && err == nil
-	}
-	for _, o := range others {
-		o.write.End(m.env.now(), o.id, nil)
-		if err := m.invalidator.expireRecord(ctx, o.kind, o.id); err != nil {
-			a.Detail = "not stored: " + shortReason(err)
+	var unknown []int64 // the intents of the writes of which the store does not know
+	for i, e := range effects {
+		var shown *understudy.Page
+		if i == 0 {
+			if shown = writtenVersion(k, w, p); e.id == "" && shown != nil {
+				e.id = shown.Rows[0].ID
+			}
 		}
+		kept := e.write.End(m.env.now(), e.id, shown) // this comes first, because from now on no fetch that began earlier may be stored
+		if e.kind.name == "" {
+			continue
+		}
+		begin := m.env.now()
+		if i == 0 {
+			m.invalidator.invalidateContents(k, w)
+		}
+		err := m.invalidator.expireRecord(ctx, e.kind, e.id)
+		if a.StoreTime += m.env.now().Sub(begin); err != nil {
+			e.kind.source.counts.notStored.Add(1)
+			a.Detail = "not stored: " + shortReason(err)
+			unknown = append(unknown, e.write.Intent())
+		}
+		a.Stored = i == 0 && kept && err == nil || i > 0 && a.Stored
+	}
+	if len(unknown) > 0 && m.env.others != nil {
+		m.env.others.AwaitRecheck(unknown)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("mirror: write %s: %w", w.Target.Key, err)
@@ -115,32 +127,42 @@ func resolveAddress(ctx context.Context, store Store, s *source, t *spec.Target)
 	return &named
 }
 
-// sideEffect is something else that a write changes besides what is at its path: a record or all records of a kind.
-type sideEffect struct {
+// effect is what a write changes: a record or all records of a kind.
+type effect struct {
 	kind  *kind
 	id    string // the id of the record; "" if it is not known which record
 	write *writes.Write
 }
 
-// beginSideEffects calls begin for everything that the write changes besides what is at its path.
-func (m *Mirror) beginSideEffects(ctx context.Context, s *source, w request.Write) (all []sideEffect) {
+// beginEffects notes everything that the write changes, before it is sent: what is at its path, and after that the rest.
+func (m *Mirror) beginEffects(ctx context.Context, k *kind, s *source, w request.Write) (all []effect, err error) {
+	all = []effect{{kind: k, id: w.Target.ID}}
 	for _, t := range s.config.Spec.ChangedTargets(w.Target.Key, w.Body) {
-		if k := s.kindOf(t); t.Kind != w.Target.Kind {
-			id := resolveAddress(ctx, m.env.store, s, t).ID
-			all = append(all, sideEffect{k, id, m.invalidator.beginWrite(k, id)})
+		if t.Kind != w.Target.Kind {
+			all = append(all, effect{kind: s.kindOf(t), id: resolveAddress(ctx, m.env.store, s, t).ID})
 		}
 	}
-	return all
+	for i := range all {
+		if all[i].write, err = m.invalidator.beginWrite(all[i].kind, all[i].id); err != nil {
+			return all[:i], err
+		}
+	}
+	return all, nil
 }
 
-// beginWrite notes a write before it is sent, so that after a crash the record is fetched from upstream again.
-func (iv *invalidator) beginWrite(k *kind, id string) *writes.Write {
+// beginWrite notes a write before it is sent, so that after a crash the record is fetched from upstream again. If other processes
+// could not learn of the write, beginWrite returns an error.
+func (iv *invalidator) beginWrite(k *kind, id string) (*writes.Write, error) {
 	w, err := k.writes.Begin(id)
+	if errors.Is(err, understudy.ErrDatabaseAway) {
+		w.Drop()
+		return nil, err
+	}
 	if err != nil {
 		iv.env.log.Warn("mirror: a running write could not be noted; after a crash its record may be outdated",
 			"source", k.source.config.Name, "error", err)
 	}
-	return w
+	return w, nil
 }
 
 // writeResponse returns upstream's response to a write as the mirror's response.
@@ -156,26 +178,13 @@ func writeResponse(p *understudy.Page) *request.Response {
 func hasNoEffect(p *understudy.Page, err error) bool {
 	if err != nil {
 		var nothingSent *understudy.UpstreamError
-		return errors.As(err, &nothingSent) && !errors.Is(err, understudy.ErrUnknownOutcome)
+		return errors.As(err, &nothingSent) && !errors.Is(err, understudy.ErrUnknownOutcome) || errors.Is(err, understudy.ErrDatabaseAway)
 	}
 	switch p.Status {
 	case 404, 408, 409, 410:
 		return false
 	}
 	return p.Status >= 400 && p.Status < 500
-}
-
-// invalidate makes everything that a write may have changed invalid, in memory and in the store.
-func (iv *invalidator) invalidate(ctx context.Context, k *kind, w request.Write, id string, a *request.Response) error {
-	begin := iv.env.now()
-	iv.invalidateContents(k, w)
-	err := iv.expireRecord(ctx, k, id)
-	if err != nil {
-		k.source.counts.notStored.Add(1)
-		a.Detail = "not stored: " + shortReason(err)
-	}
-	a.StoreTime = iv.env.now().Sub(begin)
-	return err
 }
 
 // expireRecord makes a record and the lists of its kind invalid, in memory and in the store.

@@ -41,7 +41,7 @@ func (a *App) openFleet(ctx context.Context) error {
 		host = "unknown"
 	}
 	o := fleet.Options{
-		Table: a.db.Nodes, Refresh: a.db.Refresh, Now: time.Now, Logger: a.log, Client: &http.Client{Timeout: pokeClientTimeout},
+		Table: a.db.Nodes, Refresh: a.db.Refresh, KV: a.db.KV, Now: time.Now, Logger: a.log, Client: &http.Client{Timeout: pokeClientTimeout},
 		Node: nodes.Node{ID: host + "-" + strings.ToLower(rand.Text()[:6]), Version: a.opts.Version,
 			Settings: fleet.NewSettings(cfg.SharedSettings())},
 	}
@@ -53,6 +53,7 @@ func (a *App) openFleet(ctx context.Context) error {
 	if !a.opts.Headless {
 		o.Renewed = func(ctx context.Context, are bool) { a.saved.others.follow(ctx, are) }
 		o.Recovered = func() { a.mirror.NoteDatabaseBack() }
+		o.Recheck, o.Flush = func(t request.Invalidation) { a.mirror.RecheckWrite(t) }, func(ctx context.Context) { a.mirror.Flush(ctx) }
 	}
 	a.saved.fleet = fleet.New(o)
 	a.db.Nodes.SetBarrier(a.saved.fleet.Await)

@@ -120,13 +120,9 @@ func (a *App) openMirror(ctx context.Context) error {
 	if err := a.openFleet(ctx); err != nil {
 		return err
 	}
-	intents, err := intents.Open(filepath.Join(a.opts.Dir.Path, "intents"))
-	if err != nil {
-		return err
-	}
-	a.closers = append(a.closers, intents.Close)
 	secrets := map[string][]understudy.Secret{}
 	if !a.opts.Offline {
+		var err error
 		if secrets, err = readSecrets(ctx, cfg, a.sources, a.opts.Secrets); err != nil {
 			return err
 		}
@@ -134,7 +130,7 @@ func (a *App) openMirror(ctx context.Context) error {
 	a.settings.upstream.Store(&secrets)
 	o := mirror.Options{
 		PageSaved: a.saved.dispatch,
-		Store:     a.db, Writes: a.db.Writes, Files: a.files, Hot: cfg.Shares(os.ReadFile).Hot, Intents: intents, Now: time.Now, Logger: a.log,
+		Store:     a.db, Writes: a.db.Writes, Files: a.files, Hot: cfg.Shares(os.ReadFile).Hot, Now: time.Now, Logger: a.log,
 		Ages: config.Ages(&cfg.Mirror), Limits: config.MirrorLimits(&cfg.Limits), KV: a.db.KV,
 	}
 	bodies := config.MaxBody(cfg, "", os.ReadFile)
@@ -150,8 +146,15 @@ func (a *App) openMirror(ctx context.Context) error {
 		o.Sources = append(o.Sources, one)
 	}
 	if a.saved.fleet != nil && !a.opts.Headless {
-		o.Memory, o.Others = a.saved.fleet.IsCurrent, a.saved.fleet
+		o.Memory, o.Others, o.Intents = a.saved.fleet.IsCurrent, a.saved.fleet, a.saved.fleet
+	} else {
+		file, err := intents.Open(filepath.Join(a.opts.Dir.Path, "intents"))
+		if err != nil {
+			return err
+		}
+		a.closers, o.Intents = append(a.closers, file.Close), file
 	}
+	var err error
 	if a.mirror, err = mirror.New(o); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"understudy"
 	"understudy/internal/store/nodes"
 	"understudy/kit/retry"
+	"understudy/request"
 )
 
 const (
@@ -60,9 +61,14 @@ type Options struct {
 	Renewed func(ctx context.Context, others bool)
 	// Recovered is called after a renewal that has succeeded after others had failed. It may be nil.
 	Recovered func()
-	Client    *http.Client // sends the pokes; nil means http.DefaultClient
-	Now       func() time.Time
-	Logger    *slog.Logger
+	// KV has the notes of writes; nil if no node sends writes. Recheck is called with each write of another node whose result is
+	// not known. Flush tells the store the results of the writes of this node.
+	KV      understudy.KV
+	Recheck func(t request.Invalidation)
+	Flush   func(ctx context.Context)
+	Client  *http.Client // sends the pokes; nil means http.DefaultClient
+	Now     func() time.Time
+	Logger  *slog.Logger
 }
 
 // Fleet is this node's membership. It is safe for concurrent use.
@@ -74,7 +80,9 @@ type Fleet struct {
 	wake  chan struct{}
 	pokes pokes
 
-	noticed atomic.Bool // whether a message about new changes will be sent soon
+	writes    writes
+	rechecked int64       // when (see uptime) writes were last rechecked; only the goroutine that renews the lease uses it
+	noticed   atomic.Bool // whether a message about new changes will be sent soon
 }
 
 // renewal is the result of renewing the lease.
@@ -91,6 +99,7 @@ func New(o Options) *Fleet {
 	}
 	f := &Fleet{o: o, start: o.Now(), wake: make(chan struct{}, 1)}
 	f.pokes.sending = make(chan struct{}, maxPokes)
+	f.writes = writes{open: map[int64]request.Invalidation{}, owed: map[int64]bool{}, noting: make(chan struct{}, 1)}
 	return f
 }
 
@@ -179,8 +188,15 @@ func (f *Fleet) Run(ctx context.Context) error {
 func (f *Fleet) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
+	if err := f.beginRenewal(ctx, cancel); err != nil {
+		return err
+	}
 	ended, begin := !f.IsCurrent(), f.uptime()
 	all, err := f.o.Table.Renew(ctx, f.o.Node)
+	if err == nil && begin >= f.rechecked+int64(recheckInterval) {
+		f.recheckWrites(ctx, all)
+		f.rechecked = begin
+	}
 	if err == nil && ended {
 		// Before the row said that this node is alive, the other nodes did not wait for it.
 		err = f.o.Refresh(ctx)
@@ -190,6 +206,7 @@ func (f *Fleet) renew(ctx context.Context) error {
 	}
 	f.until.Store(begin + int64(nodes.Lease-margin))
 	f.all.Store(&renewal{all, begin})
+	f.cleanNote(ctx)
 	if f.o.Renewed != nil {
 		f.o.Renewed(ctx, slices.ContainsFunc(all, f.isOther))
 	}
@@ -199,11 +216,14 @@ func (f *Fleet) renew(ctx context.Context) error {
 // isOther reports whether a node is a live node other than this one.
 func (f *Fleet) isOther(n nodes.Node) bool { return n.ID != f.o.Node.ID && n.Left > 0 }
 
-// leave removes the node, so that no other node waits for it.
+// leave removes the node, so that no other node waits for it. If it has writes that have not ended, others must recheck them instead.
 func (f *Fleet) leave(ctx context.Context) {
 	f.until.Store(0)
 	ctx, cancel := context.WithTimeout(ctx, renewTimeout)
 	defer cancel()
+	if !f.cleanNote(ctx) {
+		return
+	}
 	if err := f.o.Table.Remove(ctx, f.o.Node.ID); err != nil {
 		f.o.Logger.Warn("fleet: this process could not be removed from the table of processes", "error", err)
 	}

@@ -64,7 +64,7 @@ var imports = map[string]string{
 		"internal/jobs internal/jsonapi internal/store internal/store/erase kit/jsonhttp request",
 	"internal/diagnostics/profile": ".",
 	"internal/export":              ". kit/limiter",
-	"internal/fleet":               ". internal/store/nodes kit/retry",
+	"internal/fleet":               ". internal/store/nodes kit/retry request",
 	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/webhook kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/suggest kit/token request spec",
 	"internal/frontend": "internal/config kit/jsonhttp kit/lru",
@@ -132,16 +132,17 @@ var imports = map[string]string{
 	"internal/store/seek": ". internal/query internal/store/catalog internal/store/codec internal/store/index " +
 		"internal/store/names internal/store/order internal/store/postings internal/store/records internal/store/db internal/store/terms " +
 		"internal/store/wordrows internal/store/words spec",
-	"internal/store/series":     ". internal/store/db",
-	"internal/store/nodes":      "internal/store/db",
-	"internal/store/tsvector":   "internal/store/db internal/store/postings internal/store/wordrows",
-	"internal/store/db":         ". spec",
-	"internal/store/sqlite":     ". internal/store/db internal/store/migrations kit/retry",
-	"internal/store/postgres":   ". internal/store/db internal/store/migrations",
-	"internal/store/migrations": "",
-	"internal/store/pgtest":     "",
-	"internal/store/storetest": ". internal/checktest internal/query internal/sample internal/store internal/store/erase " +
-		"internal/store/pgtest internal/store/verify kit/tokenizer request spec spec/paging spec/spectest",
+	"internal/store/series":        ". internal/store/db",
+	"internal/store/nodes":         "internal/store/db",
+	"internal/store/tsvector":      "internal/store/db internal/store/postings internal/store/wordrows",
+	"internal/store/db":            ". spec",
+	"internal/store/sqlite":        ". internal/store/db internal/store/migrations kit/retry",
+	"internal/store/postgres":      ". internal/store/db internal/store/migrations",
+	"internal/store/migrations":    "",
+	"internal/store/pgtest":        "",
+	"internal/store/conditiontest": "kit/tokenizer",
+	"internal/store/storetest": ". internal/checktest internal/query internal/sample internal/store internal/store/conditiontest " +
+		"internal/store/erase internal/store/pgtest internal/store/verify kit/tokenizer request spec spec/paging spec/spectest",
 	"internal/store/terms": ". internal/query internal/store/inverted internal/store/postings internal/store/db kit/jsonspan spec",
 	"internal/store/verify": ". internal/query internal/store/catalog internal/store/codec internal/store/index " +
 		"internal/store/inverted internal/store/order internal/store/pages internal/store/postings " +

@@ -150,6 +150,9 @@ func (s *Set) Begin(id string) (w *Write, err error) {
 	return w, err
 }
 
+// Intent returns the number of the write in the journal.
+func (w *Write) Intent() int64 { return w.intent }
+
 // Drop ends a write that has certainly changed nothing.
 func (w *Write) Drop() {
 	w.set.mu.Lock()

@@ -4,6 +4,7 @@
 package nodes
 
 import (
+	"bytes"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -27,6 +28,7 @@ type Node struct {
 	Seen     int64         `json:"-"`      // the position up to which the node's memory contains the changes of other nodes
 	Behind   int64         `json:"behind"` // the number of changes that the node's memory does not have yet
 	Left     time.Duration `json:"-"`      // how long its lease lasts; at most 0 once it has ended
+	Note     []byte        `json:"-"`      // the value with the name KVName, or nil
 }
 
 // now is an SQL expression for the time of the database in Unix nanoseconds.
@@ -44,10 +46,16 @@ var (
 	putNode = newStatement("INSERT INTO node (id, url, version, settings, started, seen, alive) SELECT ?1, ?2, ?3, ?4, now, ?5, "+
 		"now + ?6 FROM (SELECT ", " AS now) clock WHERE true ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, alive = excluded.alive")
 	selectNodes = newStatement("SELECT id, url, version, settings, started, seen, position - seen, alive - ",
-		" FROM node CROSS JOIN counter ORDER BY id")
+		", (SELECT value FROM kv WHERE name = '"+notePrefix+"' || id) FROM node CROSS JOIN counter ORDER BY id")
 	deleteNode  = &db.Statement{Head: "DELETE FROM node WHERE id = ?"}
-	deleteEnded = newStatement("DELETE FROM node WHERE alive < ", " - 3600000000000")
+	deleteEnded = newStatement("DELETE FROM node WHERE alive < ", " - 3600000000000 "+
+		"AND NOT EXISTS (SELECT 1 FROM kv WHERE name = '"+notePrefix+"' || id)")
 )
+
+const notePrefix = "write/"
+
+// KVName returns the name of the value that notes which writes a node has sent upstream. A node with such a note stays listed.
+func KVName(id string) string { return notePrefix + id }
 
 // Table is the table of nodes. It is safe for concurrent use.
 type Table struct {
@@ -168,7 +176,8 @@ func (t *Table) List(ctx context.Context) (all []Node, err error) {
 
 func list(c db.Conn) (all []Node, err error) {
 	err = c.Query(selectNodes, 0, nil, func(r []driver.Value) error {
-		all = append(all, Node{ID: r[0].(string), URL: r[1].(string), Version: r[2].(string), Settings: r[3].(string),
+		note, _ := r[8].([]byte)
+		all = append(all, Node{Note: bytes.Clone(note), ID: r[0].(string), URL: r[1].(string), Version: r[2].(string), Settings: r[3].(string),
 			Started: time.Unix(0, r[4].(int64)).UTC(), Seen: r[5].(int64), Behind: r[6].(int64),
 			Left: time.Duration(r[7].(int64))})
 		return nil
