@@ -74,36 +74,36 @@ func (l *ring) take(r *Encoded) {
 type ghosts struct {
 	order []uint64 // the hashes in the order of their eviction, oldest first; the first hash is at the index head
 	head  int
-	seen  map[uint64]bool
+	moved int            // how many hashes were removed from the start of order
+	seen  map[uint64]int // the place of each hash: its index in order if none had ever been removed
 }
 
 const ghostCost = 40 // the memory in bytes for one hash, in order and in seen
 
-// add remembers a hash. If there are more than limit hashes, it forgets the oldest.
+// add remembers a hash. If order has more than limit hashes, it forgets the oldest.
 func (g *ghosts) add(hash uint64, limit int) {
-	if g.seen[hash] {
+	if _, ok := g.seen[hash]; ok {
 		return
 	}
-	g.seen[hash] = true
+	g.seen[hash] = g.moved + len(g.order)
 	g.order = append(g.order, hash)
-	for len(g.seen) > max(limit, 16) && g.head < len(g.order) {
-		delete(g.seen, g.order[g.head])
+	for len(g.order)-g.head > max(limit, 16) {
+		if oldest := g.order[g.head]; g.seen[oldest] == g.moved+g.head {
+			delete(g.seen, oldest) // otherwise it was taken, and perhaps added again later
+		}
 		g.head++
 	}
 	if g.head > len(g.order)/2 {
 		g.order = append(g.order[:0], g.order[g.head:]...)
-		g.head = 0
+		g.moved, g.head = g.moved+g.head, 0
 	}
 }
 
-// take reports whether a hash is remembered, and removes it from seen. The hash stays in order until it is the
-// oldest, which does no harm.
+// take reports whether a hash is remembered, and forgets it. The hash stays in order until it is the oldest.
 func (g *ghosts) take(hash uint64) bool {
-	if !g.seen[hash] {
-		return false
-	}
+	_, ok := g.seen[hash]
 	delete(g.seen, hash)
-	return true
+	return ok
 }
 
 func (g *ghosts) cost() int64 { return int64(len(g.order)) * ghostCost }

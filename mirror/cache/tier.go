@@ -100,7 +100,7 @@ func New(limit int64) *Tier {
 	for i := range h.shards {
 		h.shards[i].entries = map[uint64]*Entry{}
 	}
-	h.ghosts.seen = map[uint64]bool{}
+	h.ghosts.seen = map[uint64]int{}
 	return h
 }
 
