@@ -70,3 +70,29 @@ func TestASaveHasADeadline(t *testing.T) {
 		t.Errorf("a save for nobody: %v", err)
 	}
 }
+
+// TestADamagedPageIsReplaced: a stored page that cannot be unpacked is replaced by the next answer, and can then be read again.
+func TestADamagedPageIsReplaced(t *testing.T) {
+	path := storetest.File(t)
+	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: storetest.Specs(t), SaveTime: storetest.Patience})
+	checktest.MustNoError(t, err, "open")
+	t.Cleanup(func() { checktest.NoError(t, db.Close(), "close") })
+	page := storetest.ItemsPage("page", 3, 1)
+	_, err = db.Save(t.Context(), page)
+	checktest.MustNoError(t, err, "save")
+	other := storetest.SQL(t, path)
+	_, err = other.Exec("UPDATE page SET body = randomblob(length(body))")
+	checktest.MustNoError(t, err, "damage")
+	checktest.MustNoError(t, other.Close(), "close")
+	_, err = db.ReadPage(t.Context(), page.Key)
+	checktest.MustTrue(t, err != nil, "the damaged page can be read")
+	_, err = db.Save(t.Context(), page)
+	checktest.MustNoError(t, err, "save again")
+	again, err := db.ReadPage(t.Context(), page.Key)
+	checktest.MustNoError(t, err, "read the replaced page")
+	checktest.Equal(t, string(again.Body), string(page.Body), "body of the replaced page")
+	_, err = db.ForgetPage(t.Context(), page.Key)
+	checktest.MustNoError(t, err, "forget")
+	_, err = db.ReadPage(t.Context(), page.Key)
+	checktest.True(t, errors.Is(err, understudy.ErrNotFound), "the page is stored twice: %v", err)
+}

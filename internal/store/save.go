@@ -226,15 +226,17 @@ var (
 		"version = ?, sum = ?, size = ?, body = ? WHERE number = ?"}
 )
 
-// readOldPage reads the stored page of the same key. The number is 0 if there is none.
+// readOldPage reads the stored page of the same key. The number is 0 if there is none. A damaged page is replaced, whatever its key.
 func (s *saving) readOldPage() (old oldPage, err error) {
 	err = s.c.Query(selectOldPage, 0, []driver.Value{pages.KeyHash(s.p.Key), s.counters.source}, func(r []driver.Value) error {
 		sk, err := s.db.pages.UnpackSkeleton(r[5].([]byte), r[4].(int64))
-		if err != nil || sk.URI != s.p.Key.URI {
-			return err
+		switch {
+		case err == nil && sk.URI == s.p.Key.URI:
+			old = oldPage{number: r[0].(int64), at: r[1].(int64), version: r[2].(int64)}
+			copy(old.sum[:], r[3].([]byte))
+		case err != nil && old.number == 0:
+			old = oldPage{number: r[0].(int64)}
 		}
-		old = oldPage{number: r[0].(int64), at: r[1].(int64), version: r[2].(int64)}
-		copy(old.sum[:], r[3].([]byte))
 		return nil
 	})
 	return old, err
