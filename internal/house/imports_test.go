@@ -135,7 +135,7 @@ var imports = map[string]string{
 	"internal/store/series":        ". internal/store/db",
 	"internal/store/nodes":         "internal/store/db",
 	"internal/store/tsvector":      "internal/store/db internal/store/postings internal/store/wordrows",
-	"internal/store/db":            ". spec",
+	"internal/store/db":            ". kit/retry spec",
 	"internal/store/sqlite":        ". internal/store/db internal/store/migrations kit/retry",
 	"internal/store/postgres":      ". internal/store/db internal/store/migrations",
 	"internal/store/migrations":    "",

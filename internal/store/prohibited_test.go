@@ -38,47 +38,105 @@ const prohibitedObjects = `
 		WHERE text ~* '\y(notify|pg_notify|nextval|pg_(try_)?advisory\w*)\y'
 	UNION ALL SELECT 'trigger ' || tgname FROM pg_trigger WHERE NOT tgisinternal`
 
+// violations are statements that the store must not use. Those of objects make what prohibitedObjects lists.
+var violations = struct{ statements, objects []string }{
+	[]string{
+		"NOTIFY poke", "SELECT pg_notify('poke', '')", "BEGIN; INSERT INTO numbered DEFAULT VALUES;\n\tnotify poke; COMMIT", "LISTEN poke",
+		"UNLISTEN *",
+		"SELECT\n\tnextval('numbers')", "SELECT setval('numbers', 7)", "SELECT currval('numbers')", "SELECT lastval()",
+		"SELECT pg_advisory_xact_lock(1)", "SELECT pg_try_advisory_xact_lock(1)", "SELECT pg_advisory_unlock_all()",
+		"PREPARE stored AS SELECT pg_try_advisory_lock_shared(2)",
+	},
+	[]string{
+		"CREATE SEQUENCE own", "CREATE TABLE serial (number BIGSERIAL)", "CREATE TABLE identity (number BIGINT GENERATED ALWAYS AS IDENTITY)",
+		"SELECT pg_advisory_lock(3)", "CREATE TRIGGER t AFTER INSERT ON numbered EXECUTE FUNCTION harmless()",
+		"CREATE FUNCTION hidden() RETURNS void LANGUAGE sql AS 'NOTIFY poke'",
+		"CREATE PROCEDURE locks() LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(4); END'",
+		"CREATE FUNCTION counts() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN nextval('numbers'); END $$",
+	},
+}
+
 func TestTheStoreUsesNoNotificationsSequencesOrAdvisoryLocks(t *testing.T) {
 	server := pgtest.Server(t, "log_statement=all")
-	admin, err := pgx.Connect(t.Context(), server)
-	checktest.MustNoError(t, err, "connect")
-	t.Cleanup(func() { checktest.NoError(t, admin.Close(context.Background()), "close") })
-	_, err = admin.Exec(t.Context(), "CREATE DATABASE session")
-	checktest.MustNoError(t, err, "create a database")
-	dsn := strings.Replace(server, "/postgres?", "/session?", 1)
+	dsn := createDatabase(t, server, "session")
 	d, err := store.Open(t.Context(), store.Options{Path: dsn, Specs: storetest.Specs(t), SaveTime: storetest.Patience})
 	checktest.MustNoError(t, err, "open the store")
 	t.Cleanup(func() { checktest.NoError(t, d.Close(), "close the store") })
 	useStore(t, d)
-	listProhibited(t, dsn)
-
 	log := pgtest.ReadLog(t, server)
 	for _, part := range []string{"BEGIN ISOLATION LEVEL", "INSERT INTO held", "INSERT INTO kv", "INSERT INTO job", "INSERT INTO node",
 		"INSERT INTO annotation", "INSERT INTO erasing", "CREATE TABLE source"} {
 		checktest.Contains(t, log, part, "the log of all statements")
 	}
-	for line := range strings.Lines(log) {
-		// A statement of several lines goes on with a tab.
-		if !strings.Contains(line, "LOG:  ") && !strings.HasPrefix(line, "\t") || strings.Contains(line, "LOG:  listening on") ||
-			strings.Contains(line, "pg_get_functiondef") || strings.Contains(line, "pg_locks") || strings.Contains(line, "~*") {
-			continue
-		}
-		found := prohibited.FindString(line)
-		checktest.True(t, found == "", "a statement uses %s: %s", found, line)
-	}
+	found := findProhibited(log)
+	checktest.True(t, len(found) == 0, "the store runs %q", found)
+	objects := listProhibited(t, connectTo(t, dsn))
+	checktest.True(t, len(objects) == 0, "the database has %q", objects)
+	t.Run("each violation is found", func(t *testing.T) { testViolations(t, server) })
 }
 
-// listProhibited fails the test if a database has objects that are prohibited.
-func listProhibited(t testing.TB, dsn string) {
+// testViolations makes each violation in another database of the server, and fails the test if one is not found.
+func testViolations(t *testing.T, server string) {
+	c := connectTo(t, createDatabase(t, server, "violations"))
+	run := func(text string, args ...any) (found []string) {
+		t.Helper()
+		before := len(pgtest.ReadLog(t, server))
+		_, err := c.Exec(t.Context(), text, args...)
+		checktest.MustNoError(t, err, "%s", text)
+		return findProhibited(pgtest.ReadLog(t, server)[before:])
+	}
+	run("CREATE TABLE numbered (number INT); CREATE FUNCTION harmless() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
+	checktest.Equal(t, len(listProhibited(t, c)), 0, "prohibited objects before the first violation")
+	for _, text := range append([]string{"CREATE SEQUENCE numbers"}, violations.objects...) {
+		before := listProhibited(t, c)
+		run(text)
+		checktest.True(t, len(listProhibited(t, c)) > len(before), "%s is not found", text)
+	}
+	for _, text := range violations.statements {
+		checktest.Equal(t, len(run(text)), 1, "lines with a violation after %s", text)
+	}
+	checktest.Equal(t, len(run("SELECT pg_try_advisory_lock($1)", 5)), 1, "lines with a violation in a statement with a parameter")
+	found := run("SELECT 'a notification', number FROM numbered -- LISTENER, locks, nextvalue")
+	checktest.True(t, len(found) == 0, "a harmless statement is refused: %q", found)
+}
+
+// createDatabase creates a database and returns its DSN.
+func createDatabase(t *testing.T, server, name string) (dsn string) {
 	t.Helper()
-	c, err := pgx.Connect(context.Background(), dsn)
+	_, err := connectTo(t, server).Exec(t.Context(), "CREATE DATABASE "+name)
+	checktest.MustNoError(t, err, "create a database")
+	return strings.Replace(server, "/postgres?", "/"+name+"?", 1)
+}
+
+// connectTo opens a session that ends with the test.
+func connectTo(t *testing.T, dsn string) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), dsn)
 	checktest.MustNoError(t, err, "connect")
+	t.Cleanup(func() { checktest.NoError(t, c.Close(context.Background()), "close") })
+	return c
+}
+
+// findProhibited returns the lines of a server's log whose statements use what is prohibited.
+func findProhibited(log string) (found []string) {
+	for line := range strings.Lines(log) {
+		// A statement of several lines goes on with a tab.
+		isStatement := strings.Contains(line, "LOG:  ") && !strings.Contains(line, "LOG:  listening on") || strings.HasPrefix(line, "\t")
+		if isStatement && prohibited.MatchString(line) {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+// listProhibited returns the objects of a database that are prohibited.
+func listProhibited(t *testing.T, c *pgx.Conn) []string {
+	t.Helper()
 	rows, err := c.Query(context.Background(), prohibitedObjects)
 	checktest.MustNoError(t, err, "list objects")
 	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	checktest.MustNoError(t, err, "list objects")
-	checktest.True(t, len(found) == 0, "the database has %q", found)
-	checktest.NoError(t, c.Close(context.Background()), "close")
+	return found
 }
 
 // useStore saves, reads and changes something of each sort.

@@ -38,47 +38,52 @@ func (d *DB) Save(ctx context.Context, p *understudy.Page) (request.SaveResult, 
 	if err := checkPage(p); err != nil {
 		return request.SaveResult{}, db.WrapError(true, err, "save page %s", p.Key)
 	}
-	s := newSaving(d, p)
-	err := d.pool.Write(ctx, func(c db.Conn) (bool, error) {
-		if err := d.catalog.Enter(ctx, c, p.Key.Source, p.Kind, p.Shape); err != nil {
-			return false, err
-		}
-		s.c = c
-		if p.Kind != "" {
-			s.kind = d.catalog.Kind(p.Key.Source, p.Kind)
-			s.shape = d.catalog.Shape(p.Key.Source, p.Kind, p.Shape)
-		}
-		run := func() (bool, error) {
-			return c.RunTransaction(ctx, func() error { return c.LimitTime(ctx, d.o.SaveTime, s.run) })
-		}
-		var broken bool
-		var err error
-		if p.IsWriteAnswer() {
-			broken, err = c.RunDurably(run)
-		} else {
-			broken, err = run()
-		}
-		if err == nil {
-			d.counts.watchers.notify(s)
-			if s.indexes.postponed {
-				d.Index.ScheduleFlush()
-			}
-			if s.outcome.erasing && d.o.ToErase != nil {
-				d.o.ToErase()
-			}
-		} else if s.outcome.undoReads != nil {
-			s.outcome.undoReads()
-		}
-		d.scratch.trim()
-		if !broken {
-			d.Evictor.StartIfNeeded(c, err != nil)
-		}
-		return broken, err
+	var s *saving
+	err := db.RunAgain(ctx, func() error {
+		s = newSaving(d, p)
+		return d.pool.Write(ctx, func(c db.Conn) (bool, error) { return savePage(ctx, c, s) })
 	})
 	if err != nil {
 		return request.SaveResult{}, db.WrapError(true, err, "save page %s", p.Key)
 	}
 	return s.savedPage(), nil
+}
+
+// savePage saves a page with the writing connection.
+func savePage(ctx context.Context, c db.Conn, s *saving) (broken bool, err error) {
+	d, p := s.db, s.p
+	if err := d.catalog.Enter(ctx, c, p.Key.Source, p.Kind, p.Shape); err != nil {
+		return false, err
+	}
+	s.c = c
+	if p.Kind != "" {
+		s.kind = d.catalog.Kind(p.Key.Source, p.Kind)
+		s.shape = d.catalog.Shape(p.Key.Source, p.Kind, p.Shape)
+	}
+	run := func() (bool, error) {
+		return c.RunTransaction(ctx, func() error { return c.LimitTime(ctx, d.o.SaveTime, s.run) })
+	}
+	if p.IsWriteAnswer() {
+		broken, err = c.RunDurably(run)
+	} else {
+		broken, err = run()
+	}
+	if err == nil {
+		d.counts.watchers.notify(s)
+		if s.indexes.postponed {
+			d.Index.ScheduleFlush()
+		}
+		if s.outcome.erasing && d.o.ToErase != nil {
+			d.o.ToErase()
+		}
+	} else if s.outcome.undoReads != nil {
+		s.outcome.undoReads()
+	}
+	d.scratch.trim()
+	if !broken {
+		d.Evictor.StartIfNeeded(c, err != nil)
+	}
+	return broken, err
 }
 
 // newSaving does the work that needs no connection: it computes hashes and cuts out the bytes outside the records.

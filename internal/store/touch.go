@@ -41,7 +41,7 @@ func (d *DB) Touch(ctx context.Context, t request.Invalidation) (generation int6
 			return false, err
 		}
 		kind := d.catalog.Kind(t.Source, t.Kind)
-		note := func() error {
+		return db.DurableTransaction(ctx, func(c db.Conn) error {
 			d.pool.MarkChanged(db.Kinds)
 			_, err := c.QueryRow(updateGeneration, []driver.Value{kind.Number}, func(r []driver.Value) { generation = r[0].(int64) })
 			if err != nil || t.ID == "" {
@@ -52,8 +52,7 @@ func (d *DB) Touch(ctx context.Context, t request.Invalidation) (generation int6
 				return err
 			}
 			return c.Execute(updateInvalid, 0, record*records.Slots, record*records.Slots+records.Slots-1)
-		}
-		return c.RunDurably(func() (bool, error) { return c.RunTransaction(ctx, note) })
+		})(c)
 	})
 	if err != nil {
 		return 0, db.WrapError(true, err, "touch %s %s", t.Source, t.Kind)
@@ -85,13 +84,13 @@ func (d *DB) KeepOrigin(ctx context.Context, source, world string) error {
 		if err := d.catalog.Enter(ctx, c, source, "", ""); err != nil {
 			return false, err
 		}
-		return c.RunTransaction(ctx, func() error {
+		return db.Transaction(ctx, func(c db.Conn) error {
 			_, err := c.QueryRow(selectOrigin, []driver.Value{source}, func(r []driver.Value) { held = r[0].(string) })
 			if err != nil || held != "" {
 				return err
 			}
 			return c.Execute(updateOrigin, 0, world, source)
-		})
+		})(c)
 	})
 	if err != nil {
 		return db.WrapError(true, err, "remember the world of %s", source)

@@ -227,7 +227,7 @@ func (x *Catalog) Enter(ctx context.Context, c db.Conn, source, kind, shape stri
 		return nil
 	}
 	sp := x.SpecOf(source, kind)
-	_, err := c.RunTransaction(ctx, func() error {
+	_, err := db.Transaction(ctx, func(c db.Conn) error {
 		x.pool.MarkChanged(db.Catalog)
 		err := c.Execute(insertSource, 0, source)
 		if err == nil && kind != "" {
@@ -248,7 +248,7 @@ func (x *Catalog) Enter(ctx context.Context, c db.Conn, source, kind, shape stri
 		install, err := x.read(c, true)
 		x.pool.CallAfterCommit(install)
 		return err
-	})
+	})(c)
 	return err
 }
 

@@ -47,7 +47,7 @@ func (f *Fault) Unwrap() []error {
 	switch ClassOf(f.Err) {
 	case Conflict:
 		kinds = append(kinds, understudy.ErrConflict)
-	case Away, Locked, Full:
+	case Away, Locked, Aborted, Full:
 		kinds = append(kinds, understudy.ErrStoreUnavailable)
 	}
 	return kinds
@@ -64,6 +64,7 @@ const (
 	Foreign               // the file or the database is of another make
 	Schema                // a table or a column is missing
 	Locked                // another process holds a lock for too long
+	Aborted               // another transaction was in the way, and nothing was done; it may succeed when it is run again
 	Full                  // no space is left
 	Away                  // the database does not answer
 	Conflict              // the change contradicts a constraint of the schema

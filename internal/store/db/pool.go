@@ -7,10 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"understudy"
+	"understudy/kit/retry"
+)
+
+const (
+	maxRuns  = 3                     // how often work is run at most
+	maxPause = 50 * time.Millisecond // the longest pause before work is run again
 )
 
 // Pool manages the connections to one database.
@@ -100,37 +108,55 @@ func giveBack(to chan Conn, c Conn, broken bool) {
 	to <- c
 }
 
-// Change runs work in a writing transaction.
+// RunAgain runs work, and again if its error has the class Aborted, at most three times and until ctx ends. Pauses of random
+// length keep transactions that have met from meeting again. work begins anew each time.
+func RunAgain(ctx context.Context, work func() error) (err error) {
+	for n := 1; ; n++ {
+		err = work()
+		if ClassOf(err) != Aborted || n == maxRuns || retry.Wait(ctx, rand.N(maxPause)) != nil {
+			return err
+		}
+	}
+}
+
+// Transaction returns a function that runs work in a writing transaction, as RunAgain does.
+func Transaction(ctx context.Context, work func(c Conn) error) func(c Conn) (broken bool, err error) {
+	return func(c Conn) (broken bool, err error) {
+		err = RunAgain(ctx, func() (err error) {
+			broken, err = c.RunTransaction(ctx, func() error { return work(c) })
+			return err
+		})
+		return broken, err
+	}
+}
+
+// DurableTransaction returns a function like Transaction. The commit survives a crash of the machine.
+func DurableTransaction(ctx context.Context, work func(c Conn) error) func(c Conn) (broken bool, err error) {
+	return func(c Conn) (broken bool, err error) {
+		return c.RunDurably(func() (bool, error) { return Transaction(ctx, work)(c) })
+	}
+}
+
+// Change runs work in a writing transaction. As for the three functions below, work is run again if another transaction has
+// aborted it.
 func (p *Pool) Change(ctx context.Context, work func(c Conn) error) error {
-	return p.Write(ctx, func(c Conn) (bool, error) {
-		return c.RunTransaction(ctx, func() error { return work(c) })
-	})
+	return p.Write(ctx, Transaction(ctx, work))
 }
 
 // ChangeDurably runs work like Change, for promises to others. The commit is on the disk when it returns and survives a
 // crash of the machine.
 func (p *Pool) ChangeDurably(ctx context.Context, work func(c Conn) error) error {
-	return p.Write(ctx, func(c Conn) (bool, error) {
-		return c.RunDurably(func() (bool, error) {
-			return c.RunTransaction(ctx, func() error { return work(c) })
-		})
-	})
+	return p.Write(ctx, DurableTransaction(ctx, work))
 }
 
 // ReleaseChange runs work like Change, for work that ends or deletes something. It may use the reserve.
 func (p *Pool) ReleaseChange(ctx context.Context, work func(c Conn) error) error {
-	return p.Release(ctx, func(c Conn) (bool, error) {
-		return c.RunTransaction(ctx, func() error { return work(c) })
-	})
+	return p.Release(ctx, Transaction(ctx, work))
 }
 
 // ReleaseDurably runs work like ChangeDurably, for work that ends or deletes something. It may use the reserve.
 func (p *Pool) ReleaseDurably(ctx context.Context, work func(c Conn) error) error {
-	return p.Release(ctx, func(c Conn) (bool, error) {
-		return c.RunDurably(func() (bool, error) {
-			return c.RunTransaction(ctx, func() error { return work(c) })
-		})
-	})
+	return p.Release(ctx, DurableTransaction(ctx, work))
 }
 
 // Release runs work that deletes, as Write does. Such work may use the reserve.

@@ -80,11 +80,6 @@ func New(pool *db.Pool, noteWrite func()) *Table {
 	return t
 }
 
-// change runs work in a transaction that does not wait for the transactions of the store.
-func (t *Table) change(ctx context.Context, work func(c db.Conn) error) error {
-	return t.take(ctx, t.conn, func(c db.Conn) (bool, error) { return c.RunTransaction(ctx, func() error { return work(c) }) })
-}
-
 // use runs work with a connection for claims. work must be a single statement.
 func (t *Table) use(ctx context.Context, work func(c db.Conn) error) error {
 	leave, err := t.pool.Begin()
@@ -147,7 +142,7 @@ func (t *Table) Renew(ctx context.Context, n Node) (all []Node, err error) {
 	if err := t.pool.Refresh(ctx); err != nil {
 		return nil, db.WrapError(false, err, "load what other processes have changed")
 	}
-	err = t.change(ctx, func(c db.Conn) error {
+	err = t.take(ctx, t.conn, db.Transaction(ctx, func(c db.Conn) error {
 		if err := c.Execute(putNode, 0, n.ID, n.URL, n.Version, n.Settings, t.pool.Position(), int64(Lease)); err != nil {
 			return err
 		}
@@ -156,7 +151,7 @@ func (t *Table) Renew(ctx context.Context, n Node) (all []Node, err error) {
 		}
 		all, err = list(c)
 		return err
-	})
+	}))
 	return all, db.WrapError(true, err, "renew the lease of this process")
 }
 
@@ -198,6 +193,6 @@ func (t *Table) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	defer leave()
-	err = t.change(ctx, func(c db.Conn) error { return c.Execute(deleteNode, 0, id) })
+	err = t.take(ctx, t.conn, db.Transaction(ctx, func(c db.Conn) error { return c.Execute(deleteNode, 0, id) }))
 	return db.WrapError(true, err, "remove this process")
 }

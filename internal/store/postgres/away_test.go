@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -83,44 +82,4 @@ func TestThePoolReplacesAConnectionThatACancelledStatementHasBroken(t *testing.T
 		checktest.True(t, errors.Is(err, context.DeadlineExceeded), "the error is %v", err)
 		checktest.NoError(t, p.Change(t.Context(), func(db.Conn) error { return nil }), "the next transaction")
 	}
-}
-
-func TestADeadlockHasTheClassLocked(t *testing.T) {
-	t.Parallel()
-	dsn := thingTables.Database(t)
-	// Only a superuser may set how soon the server looks for deadlocks.
-	c := dial(t, strings.Replace(dsn, "//understudy@", "//postgres@", 1)+"&deadlock_timeout=10ms")
-	addThings(t, c, 2)
-	other, watcher := connectOutside(t, dsn), connectOutside(t, dsn)
-	ended := make(chan error, 1)
-	broken, err := c.RunTransaction(t.Context(), func() error {
-		update := func(number int64) error {
-			return c.Query(updateThing, 0, []driver.Value{"ours", number}, func([]driver.Value) error { return nil })
-		}
-		if err := update(0); err != nil {
-			return err
-		}
-		runOutside(t, other, "BEGIN")
-		runOutside(t, other, "UPDATE thing SET text = 'theirs' WHERE number = 1")
-		go func() {
-			_, err := other.Exec(t.Context(), "UPDATE thing SET text = 'theirs' WHERE number = 0")
-			ended <- err
-		}()
-		for waits := false; !waits; {
-			const text = "SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_database d ON l.database IS NULL OR d.oid = l.database " +
-				"WHERE NOT l.granted AND l.pid = $1)"
-			if err := watcher.QueryRow(t.Context(), text, other.PgConn().PID()).Scan(&waits); err != nil {
-				return err
-			}
-		}
-		return update(1)
-	})
-	checktest.Equal(t, db.ClassOf(err), db.Locked, "class of %v", err)
-	checktest.True(t, !broken, "the connection is broken")
-	checktest.NoError(t, <-ended, "the other session's update")
-	runOutside(t, other, "COMMIT")
-	transact(t, c, func() error {
-		checktest.Equal(t, readText(t, c, 0), "theirs", "text after the deadlock")
-		return nil
-	})
 }

@@ -22,7 +22,6 @@ const (
 	maxQueued = 256             // how many statements wait at most before they are sent
 	maxBytes  = 1 << 20         // how many bytes of parameters wait at most before they are sent
 	portion   = 256             // how many rows of a whole table are read at once
-	begins    = 3               // how often a transaction is begun again because another transaction blocks it
 )
 
 // Conn is one connection. It implements db.Conn.
@@ -256,11 +255,24 @@ func (c *Conn) text(q *queued) string {
 	return text
 }
 
-// send sends all queued statements in one round trip. It returns the rows of the last statement.
+// send sends all queued statements in one round trip. It returns the rows of the last statement. Outside a transaction it
+// sends them again if another transaction has aborted them.
 func (c *Conn) send() (found rows, err error) {
 	queue := c.queue
 	c.queue, c.queued = c.queue[:0], 0
 	defer clear(queue)
+	if c.work != nil {
+		return c.exchange(queue)
+	}
+	err = db.RunAgain(c.context(), func() error {
+		found, err = c.exchange(queue)
+		return err
+	})
+	return found, err
+}
+
+// exchange sends statements and reads their results.
+func (c *Conn) exchange(queue []queued) (found rows, err error) {
 	if c.raw.IsClosed() {
 		return nil, newLostError(errors.New("before the statement"))
 	}

@@ -140,6 +140,7 @@ func TestEachConstraintIsAConflictWithItsName(t *testing.T) {
 func TestEachClassHasItsStatus(t *testing.T) {
 	for class, want := range map[db.Class]int{
 		db.Conflict: http.StatusConflict,
+		db.Aborted:  http.StatusServiceUnavailable,
 		db.Away:     http.StatusServiceUnavailable, db.Locked: http.StatusServiceUnavailable, db.Full: http.StatusServiceUnavailable,
 		db.Failed: http.StatusInternalServerError, db.Damaged: http.StatusInternalServerError,
 	} {

@@ -12,29 +12,8 @@ import (
 	"understudy/internal/store/db"
 )
 
-// PostgreSQL's error codes and their classes, the first two characters of a code
-// (https://www.postgresql.org/docs/current/errcodes-appendix.html).
-const (
-	classConnection = "08"
-	classConstraint = "23"
-	classSignIn     = "28"
-	classSchema     = "42"
-	classIntervened = "57"
-	classDamage     = "XX"
-	codeProtocol    = "08P01"
-	codeSerialize   = "40001"
-	codeDeadlock    = "40P01"
-	codeDiskFull    = "53100"
-	codeNoMemory    = "53200"
-	codeConnections = "53300"
-	codeLockTimeout = "55P03"
-	codeCancelled   = "57014"
-	codeReadOnly    = "25006"
-	codePermission  = "42501"
-	codeNoDatabase  = "3D000"
-)
-
-// wrapError returns an error of the driver with its class and a reason in words. It returns any other error unchanged.
+// wrapError returns an error of the driver with its class and a reason in words. It returns any other error unchanged. The
+// codes are those of https://www.postgresql.org/docs/current/errcodes-appendix.html.
 func wrapError(err error) error {
 	if err == nil || db.ClassOf(err) != db.NoClass {
 		return err
@@ -44,33 +23,41 @@ func wrapError(err error) error {
 		return wrapConnectionError(err)
 	}
 	class, reason := db.Failed, "database error"
-	switch code := answer.Code; {
-	case code == codeSerialize, code == codeDeadlock, code == codeLockTimeout:
-		class, reason = db.Locked, "another transaction was in the way; try again"
-	case code == codeDiskFull:
+	switch answer.Code {
+	case "40001", "40P01": // serialization_failure, deadlock_detected
+		class, reason = db.Aborted, "another transaction was in the way; try again"
+	case "55P03": // lock_not_available
+		class, reason = db.Locked, "another transaction holds a lock for too long"
+	case "53100":
 		class, reason = db.Full, "disk full"
-	case code == codeNoMemory:
+	case "53200":
 		reason = "the database is out of memory"
-	case code == codeConnections:
+	case "53300":
 		class, reason = db.Away, "the database accepts no more connections"
-	case code == codeReadOnly:
+	case "25006":
 		class, reason = db.Away, "the database is read-only (a standby?)"
-	case code == codePermission:
+	case "42501":
 		reason = "the database does not permit it"
-	case code == codeNoDatabase:
+	case "3D000":
 		reason = "there is no such database"
-	case code == codeCancelled:
+	case "57014": // query_canceled
 		class, reason = db.Locked, "the database ended the statement"
-	case code[:2] == classConstraint:
-		class, reason = db.Conflict, "it contradicts what is stored"
-	case code[:2] == classSignIn:
-		reason = "the database refused the user or the password"
-	case code[:2] == classSchema:
-		class = db.Schema
-	case code[:2] == classConnection && code != codeProtocol, code[:2] == classIntervened:
-		class, reason = db.Away, "the database is not reachable"
-	case code[:2] == classDamage && code != "XX000":
-		class, reason = db.Damaged, understudy.ErrDamaged.Error()
+	case "XX000": // internal_error
+	default:
+		switch answer.Code[:2] {
+		case "23":
+			class, reason = db.Conflict, "it contradicts what is stored"
+		case "28":
+			reason = "the database refused the user or the password"
+		case "42":
+			class = db.Schema
+		case "08", "57":
+			if answer.Code != "08P01" { // protocol_violation
+				class, reason = db.Away, "the database is not reachable"
+			}
+		case "XX":
+			class, reason = db.Damaged, understudy.ErrDamaged.Error()
+		}
 	}
 	return &db.Error{Class: class, Reason: reason, Constraint: answer.ConstraintName, Err: err}
 }

@@ -18,8 +18,8 @@ func TestErrorsHaveTheirClass(t *testing.T) {
 		class  db.Class
 		reason string
 	}{
-		"40001": {db.Locked, "another transaction was in the way; try again"},
-		"40P01": {db.Locked, "another transaction was in the way; try again"},
+		"40001": {db.Aborted, "another transaction was in the way; try again"},
+		"40P01": {db.Aborted, "another transaction was in the way; try again"},
 		"23505": {db.Conflict, "it contradicts what is stored"},
 		"53100": {db.Full, "disk full"},
 		"53300": {db.Away, "the database accepts no more connections"},

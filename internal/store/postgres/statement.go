@@ -104,16 +104,11 @@ func readRow(fields []pgconn.FieldDescription, raw [][]byte) ([]driver.Value, er
 		case oid == pgtype.TextOID, oid == pgtype.NameOID:
 			row[i] = unescape(b)
 		case oid == pgtype.NumericOID:
-			var n pgtype.Numeric
-			var whole pgtype.Int8
-			err := numbers.Scan(oid, binaryFormat, b, &n)
-			if err == nil {
-				whole, err = n.Int64Value()
-			}
-			if err != nil {
+			var n int64
+			if err := numbers.Scan(oid, binaryFormat, b, &n); err != nil {
 				return nil, fmt.Errorf("postgres: column %s: %w", fields[i].Name, err)
 			}
-			row[i] = whole.Int64
+			row[i] = n
 		default: // a type from a table that does not belong to the store
 			row[i] = slices.Clone(b)
 		}

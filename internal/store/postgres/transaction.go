@@ -36,18 +36,15 @@ func (c *Conn) run(ctx context.Context, begin *db.Statement, work func() error) 
 	}
 	c.work = ctx
 	defer func() { c.work = nil; clear(c.ahead) }()
-	for n := 1; ; n++ {
+	for opened := false; ; opened = true {
 		if err := ctx.Err(); err != nil {
 			return false, err
 		}
 		if err = c.begin(ctx, begin); err == nil {
 			break
 		}
-		broken = c.end(ctx)
-		if broken && n == 1 && ctx.Err() == nil && c.open(ctx) == nil {
-			continue // the connection was lost while nothing used it: nothing of work has run
-		}
-		if broken || n == begins || db.ClassOf(err) != db.Locked {
+		// If the connection was lost while nothing used it, nothing of work has run.
+		if broken = c.end(ctx); !broken || opened || ctx.Err() != nil || c.open(ctx) != nil {
 			return broken, err
 		}
 	}
@@ -77,22 +74,17 @@ func (c *Conn) run(ctx context.Context, begin *db.Statement, work func() error) 
 
 // begin begins a transaction and calls the hook for the beginning.
 func (c *Conn) begin(ctx context.Context, begin *db.Statement) error {
-	if err := c.push(variant{st: begin}, "", nil); err != nil {
-		return err
-	}
-	suffix := ""
+	read, err := variant{st: c.hooks.Read}, c.push(variant{st: begin}, "", nil)
 	if begin == beginWrite {
-		suffix = " FOR UPDATE"
-		if c.durable {
-			if err := c.push(variant{st: setDurable}, "", nil); err != nil {
-				return err
-			}
+		read.suffix = " FOR UPDATE"
+		if err == nil && c.durable {
+			err = c.push(variant{st: setDurable}, "", nil)
 		}
 	}
-	if c.hooks.Read == nil {
-		return nil
+	if err == nil && read.st != nil {
+		err = c.push(read, "", nil)
 	}
-	if err := c.push(variant{st: c.hooks.Read, suffix: suffix}, "", nil); err != nil {
+	if err != nil || read.st == nil {
 		return err
 	}
 	found, err := c.send()
