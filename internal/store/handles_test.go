@@ -186,13 +186,17 @@ func TestTwoHandlesErase(t *testing.T) {
 
 func TestTwoHandlesKeepJobs(t *testing.T) {
 	storetest.RunJobs(t, func(t testing.TB) storetest.Jobs {
-		h := openHandles(t, store.Options{})
-		return struct {
-			*jobs.Queue
-			*kv.Table
-			io.Closer
-		}{h.all[0].Jobs, h.all[1].KV, h}
+		return openHandles(t, store.Options{}).jobs()
 	})
+}
+
+// jobs returns the queue of one handle with the values of the other.
+func (h *handles) jobs() storetest.Jobs {
+	return struct {
+		*jobs.Queue
+		*kv.Table
+		io.Closer
+	}{h.all[0].Jobs, h.all[1].KV, h}
 }
 
 // Notes and marks are all in memory. A process finds those of another once it reads anything.

@@ -7,10 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/checktest"
+	"understudy/internal/query"
 	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/jobs"
 	"understudy/internal/store/kv"
+	"understudy/internal/store/pgtest"
 	"understudy/internal/store/storetest"
 )
 
@@ -70,5 +73,51 @@ func TestTwoHandlesOnPostgres(t *testing.T) {
 	}
 	storetest.Run(t, func(t testing.TB) storetest.Store {
 		return openHandles(t, store.Options{Path: storetest.Database(t), Specs: storetest.Specs(t)})
+	})
+}
+
+// openBehindPgBouncer opens two handles on an empty PostgreSQL database behind PgBouncer in transaction mode.
+func openBehindPgBouncer(t testing.TB, o store.Options) *handles {
+	t.Helper()
+	o.Path = pgtest.Bouncer(t, storetest.Database(t)) + "&default_query_exec_mode=exec"
+	return openHandles(t, o)
+}
+
+func TestTwoHandlesBehindPgBouncer(t *testing.T) {
+	h := openBehindPgBouncer(t, store.Options{Specs: storetest.Specs(t)})
+	useStore(t, h.all[0].DB)
+	storetest.SaveMessages(t, h.all[1].DB, 0, 50)
+	for _, of := range h.all {
+		listed := 0
+		q := query.RecordQuery{Source: storetest.Source, Kinds: []string{"messages"}}
+		checktest.NoError(t, of.Seek(t.Context(), q, func(query.Hit) bool { listed++; return true }), "list")
+		checktest.Equal(t, listed, 50, "messages in the list")
+		checktest.Equal(t, storetest.CountText(t, of.DB, &query.Text{Words: []string{"everything"}}), 50, "messages that a search finds")
+		storetest.VerifyDB(t, of.DB)
+	}
+}
+
+// In make test, the test above uses each sort of transaction.
+func TestSuitesBehindPgBouncer(t *testing.T) {
+	if !sample.IsFullRun() {
+		t.Skip("make prove runs the suites behind PgBouncer")
+	}
+	open := func(t testing.TB) *handles { return openBehindPgBouncer(t, store.Options{Specs: storetest.Specs(t)}) }
+	t.Run("store", func(t *testing.T) {
+		storetest.Run(t, func(t testing.TB) storetest.Store { return open(t) })
+	})
+	t.Run("seek", func(t *testing.T) {
+		storetest.RunSeek(t, func(t testing.TB) storetest.Seeker { return open(t) })
+	})
+	t.Run("text", func(t *testing.T) {
+		storetest.RunText(t, func(t testing.TB) storetest.Seeker { return open(t) })
+	})
+	t.Run("erase", func(t *testing.T) {
+		storetest.RunErasing(t, func(t testing.TB, now func() time.Time) storetest.Erasing {
+			return openBehindPgBouncer(t, storetest.EraseOptions(t, now))
+		})
+	})
+	t.Run("jobs", func(t *testing.T) {
+		storetest.RunJobs(t, func(t testing.TB) storetest.Jobs { return openBehindPgBouncer(t, store.Options{}).jobs() })
 	})
 }

@@ -22,6 +22,10 @@ func runChild(mode string) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
+	if _, _, err := startBouncer(s.dsn(owner, "postgres")); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
 	fmt.Println(s.folder)
 	if mode == "exit" {
 		os.Exit(0)
@@ -101,6 +105,7 @@ func TestNothingIsLeftAfterATestBinaryIsKilled(t *testing.T) {
 	cmd, output := child(t, "wait")
 	folder := readFolder(t, output)
 	checktest.True(t, len(processes(t, folder)) > 3, "the child process has no server: %q", processes(t, folder))
+	checktest.Contains(t, strings.Join(processes(t, folder), "\n"), "pgbouncer", "processes of the child process")
 	checktest.MustNoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL), "kill the process group")
 	waitForNothing(t, folder)
 }

@@ -5,6 +5,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ type Conn struct {
 	prepares bool               // whether the server keeps prepared statements
 	texts    map[variant]string // the texts of statements
 	prepared map[variant]string // the names of the statements that the server has prepared; nil if it keeps none
+	prefix   string             // begins these names; no other connection has it, whose statements a session of PgBouncer may have
 	cursors  int                // the number of cursors opened so far
 
 	queue  []queued        // the statements that were not sent yet
@@ -51,7 +53,7 @@ func (c *Conn) open(ctx context.Context) error {
 		return err
 	}
 	if c.raw = raw; c.prepares {
-		c.prepared = map[variant]string{}
+		c.prepared, c.prefix = map[variant]string{}, rand.Text()
 	}
 	return nil
 }
@@ -287,7 +289,7 @@ func (c *Conn) exchange(queue []queued) (found rows, err error) {
 			p.SendQueryParams(c.text(q), q.values, nil, q.formats, binaryResults)
 			continue
 		case c.prepared[q.key] == "":
-			name := "s" + strconv.Itoa(len(c.prepared)+1)
+			name := c.prefix + strconv.Itoa(len(c.prepared)+1)
 			p.SendPrepare(name, c.text(q), nil)
 			c.prepared[q.key] = name
 			fresh = append(fresh, q.key)

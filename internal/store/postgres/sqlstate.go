@@ -40,6 +40,8 @@ func wrapError(err error) error {
 		reason = "the database does not permit it"
 	case "3D000":
 		reason = "there is no such database"
+	case "26000": // invalid_sql_statement_name
+		reason = "PgBouncer keeps no prepared statements; add default_query_exec_mode=exec to store.dsn"
 	case "57014": // query_canceled
 		class, reason = db.Locked, "the database ended the statement"
 	case "XX000": // internal_error
@@ -52,7 +54,8 @@ func wrapError(err error) error {
 		case "42":
 			class = db.Schema
 		case "08", "57":
-			if answer.Code != "08P01" { // protocol_violation
+			// All errors of PgBouncer have the code 08P01, a violation of the protocol, and end the connection.
+			if answer.Code != "08P01" || answer.Severity == "FATAL" {
 				class, reason = db.Away, "the database is not reachable"
 			}
 		case "XX":
