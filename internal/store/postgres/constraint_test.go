@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"understudy"
 	"understudy/internal/checktest"
 	"understudy/internal/store/db"
@@ -129,6 +131,10 @@ func TestEachConstraintIsAConflictWithItsName(t *testing.T) {
 		}
 		checktest.Equal(t, e.Class, db.Conflict, "%s: class of %v", one.name, err)
 		checktest.Equal(t, e.Constraint, one.name, "constraint of %v", err)
+		checktest.Contains(t, fmt.Sprintf("%#v", e), fmt.Sprintf("Constraint:%q", one.name), "the error with its fields, as logs may have it")
+		var answer *pgconn.PgError
+		checktest.MustTrue(t, errors.As(err, &answer), "%v is no error of the driver", err)
+		checktest.Equal(t, answer.TableName, one.table, "table of %#v", answer)
 		told := db.WrapError(false, err, "set a value")
 		checktest.Equal(t, understudy.Status(told), http.StatusConflict, "status of %v", told)
 		for _, part := range []string{"INSERT", "VALUES", "$1", "text 1", "bytes"} {
