@@ -85,7 +85,7 @@ func openBehindPgBouncer(t testing.TB, o store.Options) *handles {
 
 func TestTwoHandlesBehindPgBouncer(t *testing.T) {
 	h := openBehindPgBouncer(t, store.Options{Specs: storetest.Specs(t)})
-	useStore(t, h.all[0].DB)
+	useStore(t, h.all[0].DB, 50)
 	storetest.SaveMessages(t, h.all[1].DB, 0, 50)
 	for _, of := range h.all {
 		listed := 0

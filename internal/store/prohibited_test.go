@@ -62,7 +62,7 @@ func TestTheStoreUsesNoNotificationsSequencesOrAdvisoryLocks(t *testing.T) {
 	d, err := store.Open(t.Context(), store.Options{Path: dsn, Specs: storetest.Specs(t), SaveTime: storetest.Patience})
 	checktest.MustNoError(t, err, "open the store")
 	t.Cleanup(func() { checktest.NoError(t, d.Close(), "close the store") })
-	useStore(t, d)
+	useStore(t, d, 200)
 	log := pgtest.ReadLog(t, server)
 	for _, part := range []string{"BEGIN ISOLATION LEVEL", "INSERT INTO held", "INSERT INTO kv", "INSERT INTO job", "INSERT INTO node",
 		"INSERT INTO annotation", "INSERT INTO erasing", "CREATE TABLE source"} {
@@ -139,9 +139,9 @@ func listProhibited(t *testing.T, c *pgx.Conn) []string {
 	return found
 }
 
-// useStore saves, reads and changes something of each sort.
-func useStore(t *testing.T, d *store.DB) {
-	w := storetest.NewWorld(1, 200)
+// useStore saves, reads and changes some records, and something of each other sort.
+func useStore(t *testing.T, d *store.DB, records int) {
+	w := storetest.NewWorld(1, records)
 	for _, change := range []func(){func() {}, func() { w.Changed[3]++ }, func() { w.Gone[4] = true }} {
 		change()
 		for _, p := range storetest.Pages(w, 50, storetest.Epoch.Add(time.Duration(len(w.Changed)+len(w.Gone))*time.Hour)) {
