@@ -83,3 +83,14 @@ func TestThePoolReplacesAConnectionThatACancelledStatementHasBroken(t *testing.T
 		checktest.NoError(t, p.Change(t.Context(), func(db.Conn) error { return nil }), "the next transaction")
 	}
 }
+
+// A server warns of each of its own tables that a user without rights wants to vacuum.
+func TestSanitizeConcernsOnlyTheTablesOfTheStore(t *testing.T) {
+	t.Parallel()
+	dsn := stores.Database(t)
+	p := startPool(t, dsn)
+	_, err := p.Engine.Sanitize(t.Context(), p)
+	checktest.NoError(t, err, "sanitize")
+	name := p.Engine.(*Engine).config.Database
+	checktest.Lacks(t, pgtest.ReadLog(t, dsn), "] "+name+": WARNING", "the log of the server")
+}

@@ -10,6 +10,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -173,6 +174,10 @@ func (e *Engine) ListTables(c db.Conn) (names []string, err error) {
 // until new rows overwrite them. In the log they stay until the log is reused, and they also stay in standbys and backups.
 func (e *Engine) Sanitize(ctx context.Context, p *db.Pool) (overwritten int64, err error) {
 	return 0, p.Write(ctx, func(c db.Conn) (bool, error) {
-		return false, c.QueryOnce("VACUUM", nil, func([]driver.Value) error { return nil })
+		tables, err := e.ListTables(c)
+		if err != nil {
+			return false, err
+		}
+		return false, c.QueryOnce("VACUUM "+strings.Join(tables, ", "), nil, func([]driver.Value) error { return nil })
 	})
 }
