@@ -121,6 +121,7 @@ func hasID(rows []understudy.Row, id string) bool {
 func (f *forgetting) runTransaction(ctx context.Context, work func(c db.Conn) error) error {
 	before := f.deleted
 	err := f.db.pool.ReleaseDurably(ctx, func(c db.Conn) error {
+		f.deleted = before
 		f.db.pool.MarkChanged(db.Pages)
 		f.db.pool.CallAfterCommit(func() { f.latePages = nil })
 		for part := range slices.Chunk(f.latePages, db.MaxTuples) {

@@ -4,6 +4,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql/driver"
@@ -266,10 +267,7 @@ func (c *Conn) send() (found rows, err error) {
 	if c.work != nil {
 		return c.exchange(queue)
 	}
-	err = db.RunAgain(c.context(), func() error {
-		found, err = c.exchange(queue)
-		return err
-	})
+	err = db.RunAgain(c.context(), func() (err error) { found, err = c.exchange(queue); return err })
 	return found, err
 }
 
@@ -356,15 +354,7 @@ func readRows(result *pgconn.ResultReader, err error) (found rows, _ error) {
 var errRolledBack = errors.New("the transaction was rolled back because a statement of it failed")
 
 // context returns the context that limits the current statements.
-func (c *Conn) context() context.Context {
-	switch {
-	case c.limit != nil:
-		return c.limit
-	case c.work != nil:
-		return c.work
-	}
-	return context.Background()
-}
+func (c *Conn) context() context.Context { return cmp.Or(c.limit, c.work, context.Background()) }
 
 // explain returns the error of an exchange with its class. If the caller's context has ended, it returns the error of the context.
 func (c *Conn) explain(ctx context.Context, err error) error {

@@ -10,6 +10,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,12 +83,9 @@ func (e *Engine) Prepare(ctx context.Context, writer db.Conn) error {
 	if err != nil {
 		return err
 	}
-	has, known := int64(0), map[string]bool{}
-	for _, name := range tables {
-		known[name] = true
-	}
+	has := int64(0)
 	switch {
-	case known["goose_db_version"] && known["counter"]:
+	case slices.Contains(tables, "goose_db_version") && slices.Contains(tables, "counter"):
 		err := writer.QueryOnce("SELECT coalesce(max(version_id), 0) FROM goose_db_version", nil, func(r []driver.Value) error {
 			has = r[0].(int64)
 			return nil
@@ -95,7 +93,7 @@ func (e *Engine) Prepare(ctx context.Context, writer db.Conn) error {
 		if err != nil {
 			return err
 		}
-	case known["goose_lock"]: // another process is migrating the database, or was interrupted
+	case slices.Contains(tables, "goose_lock"): // another process is migrating the database, or was interrupted
 	case len(tables) > 0:
 		return errors.New("this database has tables of another program; it was left as it is, use another database or another schema")
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,31 +34,22 @@ func textOf(st *db.Statement, n int) string {
 // numberParameters replaces ? by $1, $2 and so on, and ?2 by $2. As in SQLite, a ? has the number after the highest number
 // before it. Quoted texts stay unchanged.
 func numberParameters(text string) string {
-	var out strings.Builder
-	highest, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		if c == '\'' {
-			quoted = !quoted
-		}
-		if c != '?' || quoted {
-			out.WriteByte(c)
-			continue
-		}
-		digits := 0
-		for i+1+digits < len(text) && '0' <= text[i+1+digits] && text[i+1+digits] <= '9' {
-			digits++
+	highest := 0
+	return parameter.ReplaceAllStringFunc(text, func(found string) string {
+		if found[0] != '?' {
+			return found
 		}
 		number := highest + 1
-		if digits > 0 {
-			number, _ = strconv.Atoi(text[i+1 : i+1+digits])
+		if len(found) > 1 {
+			number, _ = strconv.Atoi(found[1:])
 		}
 		highest = max(highest, number)
-		out.WriteString("$" + strconv.Itoa(number))
-		i += digits
-	}
-	return out.String()
+		return "$" + strconv.Itoa(number)
+	})
 }
+
+// parameter matches a parameter or a quoted text.
+var parameter = regexp.MustCompile(`\?\d*|'[^']*'`)
 
 // The formats of values on the wire.
 const (
@@ -150,21 +142,13 @@ func unescape(b []byte) string {
 	if !strings.Contains(text, mark) {
 		return text
 	}
-	var out strings.Builder
-	for {
-		before, after, found := strings.Cut(text, mark)
-		out.WriteString(before)
-		if !found {
-			return out.String()
+	parts := strings.Split(text, mark)
+	for i, part := range parts[1:] {
+		if one, err := hex.DecodeString(part[:min(2, len(part))]); err == nil && len(one) == 1 {
+			parts[i+1] = string(one) + part[2:]
+		} else { // another program wrote the text
+			parts[i+1] = mark + part
 		}
-		digits := after[:min(2, len(after))]
-		one, err := hex.DecodeString(digits)
-		if err != nil || len(one) != 1 { // another program wrote the text
-			out.WriteString(mark)
-			text = after
-			continue
-		}
-		out.WriteByte(one[0])
-		text = after[2:]
 	}
+	return strings.Join(parts, "")
 }
