@@ -31,6 +31,7 @@ server_round_robin = 1
 server_login_retry = 0.1
 default_pool_size = 16
 query_wait_timeout = 5
+server_idle_timeout = 5
 auth_type = any
 listen_addr =
 listen_port = %d

@@ -19,7 +19,7 @@ func readSession(t *testing.T, conn *pgx.Conn) int {
 func TestBouncerGivesEachTransactionAnotherSession(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(t, "inner")
-	dsn := Bouncer(r, pool.Database(r), "default_pool_size=2")
+	dsn := Bouncer(r, pool.Database(r), "default_pool_size=2", "server_idle_timeout=600")
 	a, b := connect(t, dsn+"&default_query_exec_mode=exec"), connect(t, dsn+"&default_query_exec_mode=exec")
 	execute(t, a, `BEGIN`)
 	first := readSession(t, a)

@@ -29,7 +29,7 @@ func visitSessions(t *testing.T, conns []*Conn, visit func(c *Conn) error) error
 func TestTransactionsBehindPgBouncerMayHaveAnySession(t *testing.T) {
 	t.Parallel()
 	var empty pgtest.Pool
-	dsn := pgtest.Bouncer(t, empty.Database(t), "default_pool_size=3") + exec
+	dsn := pgtest.Bouncer(t, empty.Database(t), "default_pool_size=3", "server_idle_timeout=600") + exec
 	c := dial(t, dsn)
 	e, err := NewEngine(dsn)
 	checktest.MustNoError(t, err, "NewEngine")
