@@ -188,6 +188,7 @@ func wholeServer(gotool string) []part {
 		"lists/TestBrowserRowsChangeInPlace", "lists/TestBrowserTablesFit", "platforms/TestEveryPlatformHasItsTypes",
 		"nodes/TestRevokedCredentialIsRefusedAtTheOthers", "nodes/TestEndedSessionIsRefusedAtTheOthers",
 		"nodes/TestChangeReachesSubscriberOfAnotherNode", "nodes/TestDatabaseIsAway", "nodes/TestKilledNodeFailsNoReadOfTheOthers",
+		"nodes/TestRollingUpgrade",
 		"nodes/TestSlowClockEndsTheLeaseInTime", "nodes/TestSteppedClock", "nodes/TestLostMessagesOnlyDelayWrites", "nodes/TestDatabaseHangs",
 	} {
 		all = append(all, endToEnd(gotool, "full", test, fullCounts+"=1", `--- PASS`, time.Minute))

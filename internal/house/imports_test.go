@@ -133,12 +133,12 @@ var imports = map[string]string{
 		"internal/store/names internal/store/order internal/store/postings internal/store/records internal/store/db internal/store/terms " +
 		"internal/store/wordrows internal/store/words spec",
 	"internal/store/series":        ". internal/store/db",
-	"internal/store/nodes":         "internal/store/db",
+	"internal/store/nodes":         "internal/store/db internal/store/migrations",
 	"internal/store/tsvector":      "internal/store/db internal/store/postings internal/store/wordrows",
 	"internal/store/db":            ". kit/retry spec",
 	"internal/store/sqlite":        ". internal/store/db internal/store/migrations kit/retry",
-	"internal/store/postgres":      ". internal/store/db internal/store/migrations",
-	"internal/store/migrations":    "",
+	"internal/store/postgres":      ". internal/store/db internal/store/migrations kit/retry",
+	"internal/store/migrations":    "internal/store/db",
 	"internal/store/pgtest":        "",
 	"internal/store/conditiontest": "kit/tokenizer",
 	"internal/store/storetest": ". internal/checktest internal/query internal/sample internal/store internal/store/conditiontest " +

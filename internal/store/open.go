@@ -160,7 +160,10 @@ func (d *DB) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.pool.Engine.Prepare(ctx, c); err != nil {
+	err = d.pool.Engine.Prepare(ctx, c)
+	if db.ClassOf(err) == db.Postponed {
+		d.o.Logger.Warn("store: a later start will finish the schema, because an older process still runs", "error", err)
+	} else if err != nil {
 		_ = c.Close()
 		return err
 	}

@@ -77,7 +77,8 @@ func TestOpenKeepsWhatItCannotRead(t *testing.T) {
 		{"short garbage", true, write([]byte("hello")), "not a database"},
 		{"another program's", true, edit("CREATE TABLE t (x)", "INSERT INTO t VALUES (1)"), "another program"},
 		{"another program's, empty", true, edit("PRAGMA application_id = 7", "CREATE TABLE t (x)", "DROP TABLE t"), "another program"},
-		{"newer", false, edit("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)"), "newer Understudy"},
+		{"newer", false, edit("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)",
+			"UPDATE counter SET needs = 99"), "newer Understudy"},
 		{"truncated", false, func(t *testing.T, path string) {
 			info, err := os.Stat(path)
 			if err == nil {
@@ -207,7 +208,7 @@ func TestAFileOfTheFirstSchema(t *testing.T) {
 		"DROP TABLE node_claim", "DROP INDEX page_whole",
 		"DELETE FROM goose_db_version WHERE version_id > 1"}
 	for _, topic := range []string{"catalog", "annotations", "indexes", "words", "moves", "silent", "erasures", "sessions", "credentials",
-		"watches", "keys", "kinds", "pages", "position"} {
+		"watches", "keys", "kinds", "pages", "position", "needs"} {
 		undo = append(undo, "ALTER TABLE counter DROP COLUMN "+topic)
 	}
 	for _, s := range undo {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 
 	"understudy"
@@ -37,7 +38,7 @@ func (f *Fault) ShortString() string { return f.Reason }
 
 // Unwrap returns the cause, and the kinds of the root package that apply.
 func (f *Fault) Unwrap() []error {
-	kinds := []error{f.Err}
+	kinds := slices.DeleteFunc([]error{f.Err}, func(err error) bool { return err == nil })
 	if f.Saving {
 		kinds = append(kinds, understudy.ErrNotStored)
 	}
@@ -58,16 +59,17 @@ type Class uint8
 
 // The classes of failures.
 const (
-	NoClass  Class = iota // not an error of a database
-	Failed                // any other error of a database
-	Damaged               // stored bytes are not what was written
-	Foreign               // the file or the database is of another make
-	Schema                // a table or a column is missing
-	Locked                // another process holds a lock for too long
-	Aborted               // another transaction was in the way, and nothing was done; it may succeed when it is run again
-	Full                  // no space is left
-	Away                  // the database does not answer
-	Conflict              // the change contradicts a constraint of the schema
+	NoClass   Class = iota // not an error of a database
+	Failed                 // any other error of a database
+	Damaged                // stored bytes are not what was written
+	Foreign                // the file or the database is of another make
+	Schema                 // a table or a column is missing
+	Locked                 // another process holds a lock for too long
+	Aborted                // another transaction was in the way, and nothing was done; it may succeed when it is run again
+	Full                   // no space is left
+	Away                   // the database does not answer
+	Conflict               // the change contradicts a constraint of the schema
+	Postponed              // a part of the schema is kept for older processes; the database can be used
 )
 
 // Error is an error of an engine with its class and its reason in words. Its text is that of the engine.

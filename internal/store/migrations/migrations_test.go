@@ -1,4 +1,4 @@
-// The schemas of both engines have the same tables and columns.
+// The schemas of both engines have the same tables and columns, and older programs are refused.
 
 package migrations_test
 
@@ -12,6 +12,9 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"understudy/internal/checktest"
+	"understudy/internal/store"
+	"understudy/internal/store/migrations"
+	"understudy/internal/store/nodes"
 	"understudy/internal/store/storetest"
 )
 
@@ -55,4 +58,43 @@ func TestBothEnginesHaveTheSameColumns(t *testing.T) {
 	for table, columns := range inSQLite {
 		checktest.Equal(t, inPostgres[table], columns, "columns of %s", table)
 	}
+}
+
+// TestStepWaitsForOlderProcess: a step that removes something is refused while a process lives that does not know it. Afterwards such
+// programs are refused. Until then they start.
+func TestStepWaitsForOlderProcess(t *testing.T) {
+	dsn := storetest.Database(t)
+	open := func() (*store.DB, error) {
+		return store.Open(t.Context(), store.Options{Path: dsn, Specs: storetest.Specs(t)})
+	}
+	one, err := open()
+	checktest.MustNoError(t, err, "open")
+	t.Cleanup(func() { checktest.NoError(t, one.Close(), "close") })
+	renew := func() error {
+		_, err := one.Nodes.Renew(t.Context(), nodes.Node{ID: "one", Version: "1.0"})
+		return err
+	}
+	checktest.MustNoError(t, renew(), "renew")
+	other, err := sql.Open("pgx", dsn)
+	checktest.MustNoError(t, err, "open the database")
+	t.Cleanup(func() { _ = other.Close() })
+	execute := func(text string, args ...any) error {
+		_, err := other.Exec(text, args...)
+		return err
+	}
+	const next, newer = migrations.Newest + 1, "newer Understudy"
+	checktest.MustNoError(t, execute("INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, true)", next), "expand")
+	err = execute("SELECT require_step($1)", next)
+	const refusal = "the process one (version 1.0) is older and uses what step"
+	checktest.True(t, err != nil && strings.Contains(err.Error(), refusal), "the step is refused with %v", err)
+	two, err := open()
+	checktest.MustNoError(t, err, "open when there is a step that older programs need not know")
+	checktest.NoError(t, two.Close(), "close")
+	checktest.MustNoError(t, renew(), "renew then")
+	checktest.MustNoError(t, execute("UPDATE node SET alive = 0"), "end the lease")
+	checktest.MustNoError(t, execute("SELECT require_step($1)", next), "remove when the older process has no lease")
+	err = renew()
+	checktest.True(t, err != nil && strings.Contains(err.Error(), newer), "the older process renews its lease: %v", err)
+	_, err = open()
+	checktest.True(t, err != nil && strings.Contains(err.Error(), newer), "an older program opens the database: %v", err)
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"understudy/internal/store/db"
+	"understudy/internal/store/migrations"
 )
 
 // Lease is how long a node may answer from memory after it has renewed its row.
@@ -43,9 +44,10 @@ func newStatement(before, after string) *db.Statement {
 }
 
 var (
-	putNode = newStatement("INSERT INTO node (id, url, version, settings, started, seen, alive) SELECT ?1, ?2, ?3, ?4, now, ?5, "+
-		"now + ?6 FROM (SELECT ", " AS now) clock WHERE true ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, alive = excluded.alive")
-	selectNodes = newStatement("SELECT id, url, version, settings, started, seen, position - seen, alive - ",
+	putNode = newStatement("INSERT INTO node (id, url, version, settings, started, seen, alive, knows) SELECT ?1, ?2, ?3, ?4, now, ?5, "+
+		"now + ?6, ?7 FROM (SELECT ",
+		" AS now) clock WHERE true ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, alive = excluded.alive")
+	selectNodes = newStatement("SELECT id, url, version, settings, started, seen, position - seen, needs, alive - ",
 		", (SELECT value FROM kv WHERE name = '"+notePrefix+"' || id) FROM node CROSS JOIN counter ORDER BY id")
 	deleteNode  = &db.Statement{Head: "DELETE FROM node WHERE id = ?"}
 	deleteEnded = newStatement("DELETE FROM node WHERE alive < ", " - 3600000000000 "+
@@ -143,13 +145,13 @@ func (t *Table) Renew(ctx context.Context, n Node) (all []Node, err error) {
 		return nil, db.WrapError(false, err, "load what other processes have changed")
 	}
 	err = t.take(ctx, t.conn, db.Transaction(ctx, func(c db.Conn) error {
-		if err := c.Execute(putNode, 0, n.ID, n.URL, n.Version, n.Settings, t.pool.Position(), int64(Lease)); err != nil {
-			return err
+		err := c.Execute(putNode, 0, n.ID, n.URL, n.Version, n.Settings, t.pool.Position(), int64(Lease), int64(migrations.Newest))
+		if err == nil {
+			err = c.Execute(deleteEnded, 0)
 		}
-		if err := c.Execute(deleteEnded, 0); err != nil {
-			return err
+		if err == nil {
+			all, err = list(c)
 		}
-		all, err = list(c)
 		return err
 	}))
 	return all, db.WrapError(true, err, "renew the lease of this process")
@@ -171,11 +173,11 @@ func (t *Table) List(ctx context.Context) (all []Node, err error) {
 
 func list(c db.Conn) (all []Node, err error) {
 	err = c.Query(selectNodes, 0, nil, func(r []driver.Value) error {
-		note, _ := r[8].([]byte)
+		note, _ := r[9].([]byte)
 		all = append(all, Node{Note: bytes.Clone(note), ID: r[0].(string), URL: r[1].(string), Version: r[2].(string), Settings: r[3].(string),
 			Started: time.Unix(0, r[4].(int64)).UTC(), Seen: r[5].(int64), Behind: r[6].(int64),
-			Left: time.Duration(r[7].(int64))})
-		return nil
+			Left: time.Duration(r[8].(int64))})
+		return migrations.CheckNeeds(r[7].(int64))
 	})
 	return all, err
 }

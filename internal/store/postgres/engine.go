@@ -23,6 +23,7 @@ import (
 
 	"understudy/internal/store/db"
 	"understudy/internal/store/migrations"
+	"understudy/kit/retry"
 )
 
 const (
@@ -83,33 +84,22 @@ func (e *Engine) Prepare(ctx context.Context, writer db.Conn) error {
 	if err != nil {
 		return err
 	}
-	has := int64(0)
 	switch {
 	case slices.Contains(tables, "goose_db_version") && slices.Contains(tables, "counter"):
-		err := writer.QueryOnce("SELECT coalesce(max(version_id), 0) FROM goose_db_version", nil, func(r []driver.Value) error {
-			has = r[0].(int64)
-			return nil
-		})
-		if err != nil {
+		if is, err := migrations.IsComplete(writer); is || err != nil {
 			return err
 		}
 	case slices.Contains(tables, "goose_lock"): // another process is migrating the database, or was interrupted
 	case len(tables) > 0:
 		return errors.New("this database has tables of another program; it was left as it is, use another database or another schema")
 	}
-	switch {
-	case has > migrations.Newest:
-		return fmt.Errorf("the database was made by a newer Understudy (its schema is number %d, this program knows %d); it was left "+
-			"as it is, use the newer program or another database", has, migrations.Newest)
-	case has == migrations.Newest:
-		return nil
-	}
 	return wrapError(e.migrate(ctx))
 }
 
-// migrate runs the missing migrations, each in a transaction. Only one process at a time migrates.
+// migrate runs the missing migrations, each in a transaction. Only one process at a time migrates. A migration that removes
+// something is postponed while an older process lives.
 func (e *Engine) migrate(ctx context.Context) error {
-	steps, err := migrations.Read(migrations.PostgreSQL)
+	steps, required, err := migrations.Read(migrations.PostgreSQL)
 	if err != nil {
 		return err
 	}
@@ -124,7 +114,21 @@ func (e *Engine) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = provider.Up(ctx)
+	var refused *pgconn.PgError
+	var at *goose.PartialError
+	for tries := maxWait / migrateRetry; tries > 0; tries-- {
+		_, err = provider.Up(ctx) // 55P03: a step did not get its lock
+		if !errors.As(err, &refused) || refused.Code != "55P03" || retry.Wait(ctx, migrateRetry) != nil {
+			break
+		}
+	}
+	if !errors.As(err, &refused) || refused.Code != "US001" || !errors.As(err, &at) { // of require_step
+		return err
+	}
+	err = errors.New(refused.Message)
+	if at.Failed.Source.Version > required {
+		err = &db.Error{Class: db.Postponed, Reason: refused.Message, Err: err}
+	}
 	return err
 }
 

@@ -109,22 +109,14 @@ func (e *Engine) Prepare(ctx context.Context, writer db.Conn) error {
 	if err != nil {
 		return err
 	}
-	has := int64(0)
 	switch {
 	case id == applicationID && tables > 0:
-		if has, err = c.QueryInteger("SELECT coalesce(max(version_id), 0) FROM goose_db_version"); err != nil {
+		if is, err := migrations.IsComplete(writer); is || err != nil {
 			return err
 		}
 	case id == applicationID: // an earlier start was interrupted while it created the file
 	case tables > 0 || id != 0:
 		return errors.New("this is a database of another program; it was left as it is, use another --data folder")
-	}
-	switch {
-	case has > migrations.Newest:
-		return fmt.Errorf("the database was made by a newer Understudy (its schema is number %d, this program knows %d); it was left "+
-			"as it is, use the newer program or another --data folder", has, migrations.Newest)
-	case has == migrations.Newest:
-		return nil
 	}
 	for _, pragma := range []string{"journal_mode = WAL", fmt.Sprintf("application_id = %d", applicationID)} {
 		if err := c.QueryOnce("PRAGMA "+pragma, nil, func([]driver.Value) error { return nil }); err != nil {
@@ -143,7 +135,7 @@ func (e *Engine) migrate(ctx context.Context) error {
 	file := sql.OpenDB(connector)
 	file.SetMaxOpenConns(1)
 	defer file.Close()
-	steps, err := migrations.Read(migrations.SQLite)
+	steps, _, err := migrations.Read(migrations.SQLite)
 	if err != nil {
 		return err
 	}
