@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"understudy/internal/store/db"
 )
@@ -116,7 +117,6 @@ func (m *moving) run() error {
 	return err
 }
 
-// visitTables calls work with each table until it returns an error.
 func visitTables(work func(t *table) error) error {
 	for _, t := range tables {
 		if err := work(t); err != nil {
@@ -226,8 +226,16 @@ func (m *moving) compare(t *table, more func(row []driver.Value) error) error {
 type unequalError string
 
 func (t *table) newUnequalError(row []driver.Value) error {
-	return unequalError(fmt.Sprintf("table %s: the row with %v = %v", t.name, t.key, row[:len(t.key)]))
+	keys := make([]string, len(t.key))
+	for i, column := range t.key {
+		if keys[i] = fmt.Sprintf("%s %v", column, row[i]); isBytes(row[i]) {
+			keys[i] = fmt.Sprintf("%s %x", column, row[i])
+		}
+	}
+	return unequalError(fmt.Sprintf("table %s: the row with %s", t.name, strings.Join(keys, ", ")))
 }
+
+func isBytes(v driver.Value) bool { _, ok := v.([]byte); return ok }
 
 // Error returns a sentence.
 func (e unequalError) Error() string {

@@ -68,6 +68,13 @@ func TestEveryColumnIsCopied(t *testing.T) {
 		"tables that are not copied")
 }
 
+func TestErrorsNameRowsByTheirKeys(t *testing.T) {
+	checktest.Equal(t, move.Unequal("name", int64(3), []byte{'C', 'A', 0xab}, int64(7)).Error(), "table name: the row with kind 3, id 4341ab "+
+		"is not the same in both databases; run the command again, it starts from the beginning", "the error")
+	checktest.Equal(t, move.Unequal("kv", "watch/1", []byte{1}).Error(), "table kv: the row with name watch/1 is not the same in both "+
+		"databases; run the command again, it starts from the beginning", "the error")
+}
+
 // Facts of the store that fill makes.
 const (
 	calls    = 600
@@ -313,7 +320,7 @@ func TestMoveFindsARowThatDiffers(t *testing.T) {
 			}
 		}
 		err := store.Move(t.Context(), o)
-		checktest.Contains(t, fmt.Sprint(err), "table held: the row with [number] = [192] is not the same", "the error")
+		checktest.Contains(t, fmt.Sprint(err), "table held: the row with number 192 is not the same", "the error")
 		told := ""
 		o = options(t, from, to)
 		o.Notify = func(sentence string) { told = sentence }
