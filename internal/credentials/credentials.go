@@ -29,12 +29,10 @@ const (
 // kvStart is the beginning of the names under which credentials are stored in the KV store.
 const kvStart = "credential/"
 
-// KV stores small values under names; kv.Table implements it. Several processes may use it at once.
+// KV stores small values under names; kv.Table implements it.
 type KV interface {
-	// Watch calls put with every value whose name begins with prefix, and later with every changed value, whichever
-	// process changed it. A nil value was deleted. put must not use the KV.
-	Watch(ctx context.Context, prefix string, put func(name string, value []byte) error) error
-	// ChangeDurably replaces a value by the result of change, which receives the present value, or nil if there is none.
+	understudy.SharedKV
+	// ChangeDurably does what Change does. The value is on the disk when it returns.
 	ChangeDurably(ctx context.Context, name string, change func(old []byte) (value []byte, err error)) error
 	// Delete deletes a value and reports whether it existed.
 	Delete(ctx context.Context, name string) (found bool, err error)
@@ -340,7 +338,6 @@ func newNotFound(name string) error {
 		understudy.Clip(name))
 }
 
-// addSecret gives a credential a new secret.
 func (b *Book) addSecret(c *Credential) Shown {
 	user, secret := b.form(c.Source)
 	user, secret = user+random(16), secret+random(secretBytes)

@@ -135,7 +135,6 @@ func (m *resultCache) resize(key string, k *keptRun, size int64) {
 
 func (k *keptRun) release() { <-k.lock }
 
-// reset removes all results of the run.
 func (k *keptRun) reset() {
 	for t, p := range k.parts {
 		t.Lock()

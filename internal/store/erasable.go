@@ -19,12 +19,10 @@ import (
 // erasable adapts the store to erase.Store.
 type erasable struct{ db *DB }
 
-// FindSource implements erase.Catalog.
 func (e erasable) FindSource(ctx context.Context, name string) (number int64, ok bool, err error) {
 	return e.db.catalog.FindSource(ctx, name)
 }
 
-// Kind implements erase.Catalog.
 func (e erasable) Kind(source, kind string) (k erase.Kind, ok bool) {
 	row := e.db.catalog.Kind(source, kind)
 	if row == nil {
@@ -43,7 +41,7 @@ var selectSourceBlocks = &db.Statement{Head: `SELECT b.number, h.kind FROM block
 
 const blocksAtOnce = 64 // the number of blocks read in one read transaction
 
-// VisitBodies implements erase.Rows. It reads at most blocksAtOnce blocks in one read transaction.
+// VisitBodies reads at most blocksAtOnce blocks in one read transaction.
 func (e erasable) VisitBodies(ctx context.Context, source int64, each func(k erase.Kind, one *codec.Entry)) error {
 	last, more := int64(-1), true
 	for more {
@@ -89,12 +87,10 @@ func (e erasable) VisitBodies(ctx context.Context, source int64, each func(k era
 	return nil
 }
 
-// VisitPages implements erase.Rows.
 func (e erasable) VisitPages(ctx context.Context, source int64, each func(page int64, sk *codec.Skeleton)) error {
 	return e.db.pages.VisitPages(ctx, e.db.pool, pages.Scope{Source: source}, each)
 }
 
-// WatchPages implements erase.Rows.
 func (e erasable) WatchPages(ctx context.Context, saved func(page int64, versions []int64)) (end func(), err error) {
 	return e.db.counts.watchers.add(ctx, func(s *saving) {
 		versions := make([]int64, len(s.content.rows))
@@ -105,7 +101,6 @@ func (e erasable) WatchPages(ctx context.Context, saved func(page int64, version
 	})
 }
 
-// DeletePages implements erase.Rows.
 func (e erasable) DeletePages(c db.Conn, pages []int64) (gone int64, err error) {
 	e.db.pool.MarkChanged(db.Pages)
 	return deletePagesOf(c, pages)
@@ -121,7 +116,6 @@ func deletePagesOf(c db.Conn, pages []int64) (gone int64, err error) {
 	return gone, err
 }
 
-// SanitizeIndex implements erase.Index.
 func (e erasable) SanitizeIndex(ctx context.Context) error {
 	if err := e.db.Index.Flush(ctx); err != nil {
 		return err
@@ -129,7 +123,6 @@ func (e erasable) SanitizeIndex(ctx context.Context) error {
 	return e.db.Index.Words.Sanitize(ctx, e.db.pool)
 }
 
-// Versions implements erase.Rows.
 func (e erasable) Versions(c db.Conn) erase.Versions {
 	return erasableVersions{db: e.db, c: c, blocks: e.db.opener.Open(c)}
 }
@@ -151,7 +144,6 @@ func rowsOf(record int64) []driver.Value {
 	return []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1}
 }
 
-// ListVersions implements erase.Versions.
 func (v erasableVersions) ListVersions(record int64) (present map[int64]bool, all []int64, err error) {
 	present = map[int64]bool{}
 	err = v.c.Query(selectShapesHeld, 0, rowsOf(record), func(r []driver.Value) error {
@@ -172,7 +164,6 @@ func (v erasableVersions) listBodies(record int64) (all []int64, err error) {
 	return db.ListNumbers(v.c, selectRecordVersions, rowsOf(record)...)
 }
 
-// ReadEntry implements erase.Versions.
 func (v erasableVersions) ReadEntry(version int64) (*codec.Entry, error) {
 	return v.blocks.ReadEntry(version)
 }
@@ -217,7 +208,6 @@ func (v erasableVersions) checkMissing(record, version int64, err error) error {
 	return nil
 }
 
-// Forget implements erase.Versions.
 func (v erasableVersions) Forget(record int64) error {
 	if err := v.c.Execute(updateForgotten, 0, rowsOf(record)...); err != nil {
 		return err
@@ -225,5 +215,4 @@ func (v erasableVersions) Forget(record int64) error {
 	return v.c.Execute(deleteRecord, 0, rowsOf(record)...)
 }
 
-// Write implements erase.Versions.
 func (v erasableVersions) Write() error { return v.blocks.Write() }

@@ -13,7 +13,6 @@ import (
 // evictable adapts the store to evict.Store.
 type evictable struct{ db *DB }
 
-// WatchVersions implements evict.Store.
 func (e evictable) WatchVersions(ctx context.Context, saved func(versions []int64)) (end func(), err error) {
 	return e.db.counts.watchers.add(ctx, func(s *saving) {
 		for i := range s.content.rows {
@@ -22,7 +21,6 @@ func (e evictable) WatchVersions(ctx context.Context, saved func(versions []int6
 	})
 }
 
-// VisitShown implements evict.Store.
 func (e evictable) VisitShown(ctx context.Context, each func(versions []int64)) error {
 	return e.db.pages.VisitPages(ctx, e.db.pool, pages.Scope{}, func(_ int64, sk *codec.Skeleton) { each(sk.Versions) })
 }

@@ -17,7 +17,6 @@ var (
 		"VALUES (?, ?, ?, ?, ?, ?, ?, ?)"}
 )
 
-// listGone lists a deleted record for erasing, in the save's transaction.
 func (s *saving) listGone(record int64) error {
 	s.outcome.erasing = true
 	return s.c.Execute(insertErasing, 0, int64(0), s.counters.source, s.kind.Number, record, int64(erase.CauseDeleted), int64(0), "", s.at)

@@ -128,7 +128,6 @@ func (s *placing) addShiftEdits(sights []observation) error {
 	return nil
 }
 
-// findShape returns the number of the shape in a slot of the page's kind.
 func (s *saving) findShape(slot int64) (number int64, err error) {
 	if s.shape != nil && slot == s.shape.Slot {
 		return s.shape.Number, nil

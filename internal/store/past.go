@@ -60,7 +60,6 @@ func (s *saving) findEarlierVersion(g *observation, i int) (version int64, err e
 	return 0, nil
 }
 
-// tagArgs returns the arguments of selectTag for row i of a record.
 func (r reads) tagArgs(g *observation, i int) []driver.Value {
 	s := r.save
 	return []driver.Value{g.stored.number*records.Slots + s.shape.Slot, records.ShortHash(s.content.hashes[i])}

@@ -241,7 +241,6 @@ func (s *placing) putPlaces(sights []observation) error {
 	return s.addShiftEdits(sights)
 }
 
-// writePlace writes the new position of a record into its held rows.
 func (s *placing) writePlace(g *observation) error {
 	return s.c.Execute(updatePlace, 0, append([]driver.Value{g.newPosition.Value()}, rowsOf(g.stored.number)...)...)
 }

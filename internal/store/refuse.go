@@ -178,7 +178,6 @@ var (
 	updateMarked = &db.Statement{Head: "UPDATE erasing SET state = 0 WHERE number = ?"}
 )
 
-// Mark implements erase.Index.
 func (e erasable) Mark(ctx context.Context, erasure int64) error {
 	for n := markBatch; n == markBatch; {
 		err := e.db.pool.ReleaseChange(ctx, func(c db.Conn) (err error) {
@@ -285,7 +284,6 @@ func (m *marking) markRecord(id string, record int64) error {
 	return nil
 }
 
-// finish writes the index edits, the changes and the counters.
 func (m *marking) finish() error {
 	s := m.save
 	if err := s.db.Index.Update(s.c, s.indexes.edits); err != nil {

@@ -28,7 +28,6 @@ type currentState struct {
 	lastGone     int64 // when the record was last seen as deleted in another shape, or 0
 }
 
-// isPresent reports whether the record is present in any shape.
 func (p *currentState) isPresent() bool {
 	return p.hasRow && p.state&records.Gone == 0 || p.inOtherShape
 }
@@ -71,7 +70,6 @@ func decide(p *currentState, hash, at int64, final, ofWrite bool) decision {
 // raced. If it is older than that, the clock was set back, and the observation counts.
 func isLate(at, held int64) bool { return at < held && held-at <= int64(maxLateness) }
 
-// isRemoval reports whether a page says that a record is gone.
 func isRemoval(p *understudy.Page) bool {
 	return p.Kind != "" && p.ID != "" && !p.List && (p.Status == 404 || p.Status == 410 || p.Status == 204)
 }

@@ -170,7 +170,6 @@ var (
 	updateKind    = &db.Statement{Head: "UPDATE kind SET records = ?, changes = ? WHERE number = ?"}
 )
 
-// readCounters reads the last numbers of the source, the store and the kind.
 func (s *saving) readCounters() error {
 	n := &s.counters
 	found, err := s.c.QueryRow(selectCounters, reads{s}.counterArgs(), func(r []driver.Value) {

@@ -5,7 +5,6 @@ package store
 import (
 	"context"
 	"database/sql/driver"
-	"time"
 
 	"understudy/internal/store/db"
 )
@@ -70,10 +69,7 @@ func measureSpace(d *DB, c db.Conn) (Space, error) {
 	s := Space{Limit: d.o.Limit, Damaged: d.pool.IsDamaged(),
 		Read: Reads{Rows: reads[db.Rows], Index: reads[db.Index], Blocks: reads[db.Blocks]}}
 	_, err := c.QueryRow(selectEvicted, nil, func(r []driver.Value) {
-		s.EvictedPages, s.EvictedVersions = r[0].(int64), r[1].(int64)
-		if at := r[2].(int64); at != 0 {
-			s.EvictedAt = time.Unix(0, at).UTC()
-		}
+		s.EvictedPages, s.EvictedVersions, s.EvictedAt = r[0].(int64), r[1].(int64), db.Time(r[2].(int64))
 	})
 	if err != nil {
 		return s, err

@@ -120,7 +120,6 @@ func (x *scratch) trim() {
 // reads has the arguments of what a save reads, and announces them to a database for which each query costs a round trip.
 type reads struct{ save *saving }
 
-// counterArgs returns the arguments of selectCounters.
 func (r reads) counterArgs() []driver.Value {
 	source, _ := r.save.db.catalog.Source(r.save.p.Key.Source)
 	if r.save.kind == nil {

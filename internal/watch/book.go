@@ -129,7 +129,6 @@ func (b *Book) Make(ctx context.Context, c understudy.Caller, search string, to 
 	return id, nil
 }
 
-// isOwner reports whether the caller owns a watch.
 func isOwner(w *Watch, c understudy.Caller) bool {
 	return w.Owner.Name == c.Name && w.Owner.Source == c.Source
 }

@@ -44,7 +44,6 @@ func (b *Book) put(name string, value []byte) (err error) {
 	return err
 }
 
-// replace replaces a watch in memory by its stored value.
 func (e *entry) replace(k kept) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -103,7 +102,6 @@ func (e *entry) setPosition(source string, to int64) {
 	e.readUpTo = newerPositions(e.readUpTo, map[string]int64{source: to})
 }
 
-// hasRoom reports whether all changes of a page could match without exceeding maxPending.
 func (e *entry) hasRoom() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

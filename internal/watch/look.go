@@ -201,7 +201,6 @@ func (b *Book) advance(ctx context.Context, w *watcher, source string, to int64,
 	return err
 }
 
-// enqueue adds a job for each watch that has matches to send.
 func (b *Book) enqueue(ctx context.Context) error {
 	for _, e := range b.entries() {
 		e.mu.Lock()

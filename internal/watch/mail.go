@@ -61,7 +61,6 @@ func (m *Mailer) Check() error {
 	return nil
 }
 
-// isLoopback reports whether a server is on this machine.
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

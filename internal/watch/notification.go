@@ -87,7 +87,6 @@ func (n *notification) recordURL(h *query.SearchHit) string {
 	return n.URL + h.URL
 }
 
-// title returns a line which says how many matches there are.
 func (n *notification) title() string {
 	switch {
 	case n.Test:

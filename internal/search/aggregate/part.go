@@ -82,7 +82,6 @@ func (p *Part) Add(row int32) {
 	g.add(p.rowValue(row), 1, p.o.Timed)
 }
 
-// addToRest adds a row to the rest of its unit.
 func (p *Part) addToRest(row int32) *group {
 	setBit(&p.restRows, row)
 	unit := p.rowKey(row).unit

@@ -356,7 +356,6 @@ func (s *Set) applyChanges(ctx context.Context, t *Table, silent int64, changes 
 	return nil
 }
 
-// notifyFollower notifies a follower of stored and deleted records.
 func (w *Watch) notifyFollower(stored []*understudy.Record, deleted map[int64]bool) {
 	if w.follower == nil {
 		return

@@ -26,7 +26,6 @@ const (
 	nobody  = "no"
 )
 
-// isAnnotation reports whether a name is note, noted or handled.
 func isAnnotation(name string) bool {
 	return name == noteName || name == notedName || name == handledName
 }

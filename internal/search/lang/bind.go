@@ -308,7 +308,6 @@ func (b *Binder) canMatchKind(n *Node, s *KindView) bool {
 // IsKind reports whether a name is kind or in, which select the kinds to search.
 func IsKind(name string) bool { return name == KindName || name == inName }
 
-// isKindName reports whether a name is the name, singular or title of a kind.
 func isKindName(k *spec.Kind, name string) bool {
 	return strings.EqualFold(name, k.Name) || strings.EqualFold(name, k.Singular) || strings.EqualFold(name, k.Title)
 }

@@ -47,7 +47,6 @@ func Parse(text string) (*Node, error) {
 	return n, nil
 }
 
-// check reports an error for invalid UTF-8 and control characters.
 func (p *parser) check() {
 	for i, r := range p.text {
 		if r == utf8.RuneError {

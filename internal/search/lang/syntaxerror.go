@@ -11,7 +11,6 @@ import (
 	"understudy/kit/suggest"
 )
 
-// syntaxError returns the error for a query that cannot be parsed or bound.
 func syntaxError(text string, at, end int, format string, args ...any) *query.SyntaxError {
 	at = min(max(at, 0), len(text))
 	end = min(max(end, at), len(text))
@@ -21,7 +20,6 @@ func syntaxError(text string, at, end int, format string, args ...any) *query.Sy
 	}
 }
 
-// forbiddenError returns the error for a name that the caller may not use.
 func forbiddenError(text string, at, end int, format string, args ...any) *query.SyntaxError {
 	e := syntaxError(text, at, end, format, args...)
 	e.Kind = understudy.ErrForbidden

@@ -83,6 +83,14 @@ func ListNumbers(c Conn, st *Statement, args ...driver.Value) (all []int64, err 
 	return all, err
 }
 
+// Time converts Unix nanoseconds from the database to a time; 0 gives the zero time.
+func Time(at int64) time.Time {
+	if at == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, at).UTC()
+}
+
 // Hooks are called around the transactions of a connection. Each may be nil.
 type Hooks struct {
 	// Read is run in a transaction before its work, if another connection may have committed since it was last run. In a

@@ -70,10 +70,7 @@ var (
 func (r *Eraser) CountWaiting(ctx context.Context) (w Waiting, err error) {
 	err = r.pool.Read(ctx, func(c db.Conn) error {
 		_, err := c.QueryRow(selectWaiting, nil, func(row []driver.Value) {
-			w.Records = row[0].(int64)
-			if at := row[1].(int64); at != 0 {
-				w.Since = time.Unix(0, at).UTC()
-			}
+			w.Records, w.Since = row[0].(int64), db.Time(row[1].(int64))
 		})
 		return err
 	})

@@ -81,7 +81,7 @@ func (h *Records) readHistory(c db.Conn, k *catalog.Kind, id string, limit int) 
 		if len(versions) == limit {
 			break
 		}
-		v := understudy.Version{From: records.Time(one.Since), Until: records.Time(one.Until), Gone: one.Version == 0}
+		v := understudy.Version{From: db.Time(one.Since), Until: db.Time(one.Until), Gone: one.Version == 0}
 		if !v.Gone {
 			v.Number, v.Shape = one.Version, names[one.Held%records.Slots]
 			e, err := blocks.ReadEntry(one.Version)
@@ -185,7 +185,7 @@ func (h *Records) FindNewestOrNext(ctx context.Context, source, kind, id string,
 			return err
 		}
 		found, err := c.QueryRow(selectNewest, []driver.Value{record * records.Slots, without}, func(r []driver.Value) {
-			rec = &understudy.Record{Source: source, Kind: kind, Number: record, Version: r[1].(int64), Seen: records.Time(r[2].(int64))}
+			rec = &understudy.Record{Source: source, Kind: kind, Number: record, Version: r[1].(int64), Seen: db.Time(r[2].(int64))}
 			rec.Final, rec.Invalidated = r[3].(int64)&records.Final != 0, r[3].(int64)&records.Invalid != 0
 			for _, s := range h.catalog.Shapes() {
 				if s.Kind == k && s.Slot == r[0].(int64)%records.Slots {
@@ -260,9 +260,9 @@ func (h *Records) completeRecord(c db.Conn, blocks *records.Blocks, rec *underst
 	}
 	rec.Number, rec.Version, rec.ID = held/records.Slots, one.Version, e.ID
 	rec.Body, rec.Final = cloneBody(e), e.Final
-	rec.Since, rec.Seen = records.Time(one.Since), records.Time(one.Since)
+	rec.Since, rec.Seen = db.Time(one.Since), db.Time(one.Since)
 	if one.Until == 0 {
-		rec.Seen, rec.Invalidated = records.Time(one.Seen), one.State&records.Invalid != 0
+		rec.Seen, rec.Invalidated = db.Time(one.Seen), one.State&records.Invalid != 0
 	}
 	return e, nil
 }

@@ -38,9 +38,9 @@ func jobOf(r []driver.Value) understudy.Job {
 		Number: n(0), Kind: text(1), Key: text(2), Payload: data(3), Priority: understudy.Priority(n(4)), AtMostOnce: n(5) != 0,
 		MaxAttempts: int(n(6)),
 		Weight:      n(7),
-		RunAfter:    timeFromNanos(n(8)), ExpiresAt: timeFromNanos(n(9)), State: understudy.JobState(n(10)), Attempt: int(n(11)), Fence: n(12),
+		RunAfter:    db.Time(n(8)), ExpiresAt: db.Time(n(9)), State: understudy.JobState(n(10)), Attempt: int(n(11)), Fence: n(12),
 		Worker: text(13), Error: text(14),
-		Created: timeFromNanos(n(15)), Started: timeFromNanos(n(16)), Ended: timeFromNanos(n(17)), LeaseEnd: timeFromNanos(n(18)),
+		Created: db.Time(n(15)), Started: db.Time(n(16)), Ended: db.Time(n(17)), LeaseEnd: db.Time(n(18)),
 		StopRequested: n(19) != 0, UncountedRuns: int(n(20)),
 		Progress: understudy.Progress{Done: n(21), Total: n(22), Note: text(23)}, Checkpoint: data(24),
 	}

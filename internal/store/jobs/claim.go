@@ -80,14 +80,6 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// timeFromNanos converts Unix nanoseconds from the database to a time; 0 gives the zero time.
-func timeFromNanos(n int64) time.Time {
-	if n == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, n).UTC()
-}
-
 func flag(b bool) int64 {
 	if b {
 		return 1
@@ -272,7 +264,7 @@ func readNext(c db.Conn, want *understudy.Claim, got *understudy.Claimed) error 
 	}
 	return c.Query(nextJob, len(want.Kinds), append(args, now, now), func(r []driver.Value) error {
 		if next, ok := r[0].(int64); ok {
-			got.Next = timeFromNanos(next)
+			got.Next = db.Time(next)
 		}
 		got.Blocked = r[1].(int64) != 0
 		return nil

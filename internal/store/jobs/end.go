@@ -143,7 +143,7 @@ func (q *Queue) PlanJob(ctx context.Context, now, since, slot time.Time, job und
 	}
 	err = q.pool.Change(ctx, func(c db.Conn) error {
 		number, last = 0, time.Time{}
-		if _, err := c.QueryRow(selectPlan, []driver.Value{job.Kind}, func(r []driver.Value) { last = timeFromNanos(r[0].(int64)) }); err != nil {
+		if _, err := c.QueryRow(selectPlan, []driver.Value{job.Kind}, func(r []driver.Value) { last = db.Time(r[0].(int64)) }); err != nil {
 			return err
 		}
 		next, add := nextSlot(last, now, since, slot)

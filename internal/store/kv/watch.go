@@ -31,10 +31,9 @@ type watched struct {
 
 var seed = maphash.MakeSeed()
 
-// Watch calls put with every value whose name begins with prefix, and later with every changed value. A nil value means
-// that the value was deleted. put is called after the change was committed, and before the next write of this process
-// begins. put must not use the store, and must not wait for a lock whose holder uses the store. Watch returns the first
-// error of put; a later error is logged. If put returns an error, it must not use the former value any more.
+// Watch implements understudy.SharedKV. put is called after a change was committed, and before the next write of this process
+// begins. put must not wait for a lock whose holder uses the store. Watch returns the first error of put; a later error is
+// logged. If put returns an error, it must not use the former value any more.
 //
 // The prefix is one of session/, credential/, watch/ and cookies/.
 func (k *Table) Watch(ctx context.Context, prefix string, put func(name string, value []byte) error) error {
@@ -134,10 +133,9 @@ func (k *Table) reload(c db.Conn, i int) error {
 	return nil
 }
 
-// Change replaces the value under a name by the result of change, in one writing transaction. So no change is lost if two
-// processes change a value at the same time. change receives the present value, or nil if there is none. It must not use
-// the store. If change returns nil, the value is deleted. If it returns an error, nothing changes, and Change returns that
-// error. Other errors: ErrInvalid for a bad name or value, ErrNotStored.
+// Change implements understudy.KV. It runs change in one writing transaction, so no change is lost if two processes change a
+// value at the same time. If change returns an error, nothing changes, and Change returns that error. Other errors: ErrInvalid
+// for a bad name or value, ErrNotStored.
 func (k *Table) Change(ctx context.Context, name string, change func(old []byte) (value []byte, err error)) error {
 	return k.change(ctx, name, k.pool.Change, k.noteChange, change)
 }

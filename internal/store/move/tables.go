@@ -55,6 +55,7 @@ var tables = []*table{
 // numbered are the tables whose rows the database numbers.
 var numbered = []string{"source", "kind", "shape", "page", "fields", "parent", "job", "series", "erasure", "erasing", "annotation"}
 
+// newTable returns a table with the statements for it.
 func newTable(name, key, others string) *table {
 	t := &table{name: name, key: strings.Fields(strings.ReplaceAll(key, "-", ""))}
 	t.small = name == "span" || name == "job_plan" || name == "kv"

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"database/sql/driver"
 	"encoding/binary"
-	"time"
 
 	"understudy/internal/store/codec"
 	"understudy/internal/store/db"
@@ -96,12 +95,4 @@ func ReadPeriods(c db.Conn, first, last int64) (all []Period, err error) {
 		return nil
 	})
 	return all, err
-}
-
-// Time converts stored Unix nanoseconds. 0 gives the zero time.
-func Time(at int64) time.Time {
-	if at == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, at).UTC()
 }

@@ -99,7 +99,6 @@ func (s *search) Advance(from int64) (int64, bool, error) {
 	}
 }
 
-// read reads the next postings into the list.
 func (s *search) read(from int64) error {
 	if s.all == nil {
 		if enough, err := s.readInOrder(from); enough || err != nil {

@@ -67,7 +67,6 @@ func hasWord(q *wordrows.Query) bool {
 	return false
 }
 
-// hasPhrase reports whether a phrase of the query has several words.
 func hasPhrase(q *wordrows.Query) bool {
 	for _, phrase := range q.Phrases {
 		if strings.Contains(phrase, " ") {
@@ -148,13 +147,11 @@ func (b *condition) matchLine(q *wordrows.Query) string {
 	}
 }
 
-// param adds a parameter and returns its name.
 func (b *condition) param(value string) string {
 	b.args = append(b.args, value)
 	return "?" + strconv.Itoa(len(b.args))
 }
 
-// join joins the conditions of the parts of a query.
 func join(op wordrows.Op, parts []string) string {
 	if op == wordrows.AllParts {
 		return "(" + strings.Join(parts, " AND ") + ")"

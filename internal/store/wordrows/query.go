@@ -52,7 +52,6 @@ func (s *Snapshot) Find(q *Query, up bool) (postings.Iterator, error) {
 // Match reports whether Find would return the posting of a row.
 func (q *Query) Match(row *Row) bool { return q.match(row.Line()) }
 
-// match reports whether the query matches the line of a row.
 func (q *Query) match(line string) bool {
 	switch q.Op {
 	case AllParts:
