@@ -54,6 +54,9 @@ var (
 	ErrConflict = errors.New("it contradicts what is stored")
 	// ErrStoreUnavailable means that the database does not answer, is locked or has no space. A retry may succeed.
 	ErrStoreUnavailable = errors.New("the database is not available")
+	// ErrReplaced means that another server answers for the database, such as a standby that was promoted. It may lack the last
+	// writes of the former one, so nothing in memory counts any more and the store must be opened again.
+	ErrReplaced = errors.New("another server answers for the database")
 	// ErrNotAudited means that the audit log cannot be written, and that the answer needs an entry there first.
 	ErrNotAudited = errors.New("the audit log cannot be written")
 	// ErrDatabaseAway means that the database does not answer, so that other processes on it could not learn of a write. The

@@ -27,6 +27,7 @@ type Ages struct {
 	Hard     time.Duration // the age from which a page is never used as an answer; default 30 days
 	Wait     time.Duration // how long a reader waits for upstream if a stored page can be answered instead; default 8 s
 	Try      time.Duration // how long the last attempt of a fetch may take if no page is stored; default 30 s
+	since    time.Time     // Options.Since
 }
 
 // withDefaults returns the ages with defaults for zero fields and zero for negative fields.
@@ -197,6 +198,7 @@ func (v *env) ages() *Ages { return v.currentAges.Load() }
 // SetAges replaces the ages. They also apply to pages that are already stored. A zero field takes its default.
 func (m *Mirror) SetAges(a Ages) {
 	a = a.withDefaults()
+	a.since = m.env.since
 	m.env.currentAges.Store(&a)
 	m.media.SetAges(media.Ages{Final: a.Final, Hard: a.Hard, Wait: a.Wait, Try: a.Try})
 	for _, s := range m.env.sources {
@@ -278,7 +280,7 @@ func (a *Ages) decideByAges(h *storedPage, b bounds, age time.Duration, sane boo
 	switch {
 	case sane && age >= a.Hard:
 		return tooOld
-	case h.state == outdated:
+	case h.state == outdated, h.page.At.Before(a.since):
 		return askFirst
 	case !sane:
 		// The page is stale. If the reader limits the age and the age is not known, upstream must be asked first.

@@ -333,3 +333,21 @@ func TestFinalIsNotTold(t *testing.T) {
 		}
 	})
 }
+
+// TestPagesOfBeforeALossAreFetchedAgain: what was fetched before the store may have lost writes is not fresh.
+func TestPagesOfBeforeALossAreFetchedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		target := s.call(t, sid(1))
+		want(t, s.get(t, target), request.Cold, "")
+		want(t, s.get(t, target), request.Warm, "")
+		s.stop()
+		time.Sleep(time.Second)
+		o := Options{Sources: []Source{{Source: &spec.Source{Name: "twilio", Spec: s.spec, User: account}, Upstream: s.world}}, Store: s.store,
+			Since: time.Now()}
+		time.Sleep(time.Second)
+		s.start(t, o)
+		want(t, s.get(t, target), request.Cold, "")
+		want(t, s.get(t, target), request.Warm, "")
+	})
+}

@@ -29,6 +29,7 @@ type env struct {
 	others      Others      // the other processes on the same database; nil if there are none
 	memory      func() bool // whether memory contains what other processes have changed; nil if there are none
 	start       time.Time   // the time of the start, from which monotonicTime counts
+	since       time.Time   // Options.Since
 
 	unreadable  atomic.Bool  // whether the last read from the store failed; the failure has then been logged
 	nextReadLog atomic.Int64 // when the next failure may be logged, as monotonicTime

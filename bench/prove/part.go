@@ -190,6 +190,7 @@ func wholeServer(gotool string) []part {
 		"nodes/TestChangeReachesSubscriberOfAnotherNode", "nodes/TestDatabaseIsAway", "nodes/TestKilledNodeFailsNoReadOfTheOthers",
 		"nodes/TestRollingUpgrade",
 		"nodes/TestSlowClockEndsTheLeaseInTime", "nodes/TestSteppedClock", "nodes/TestLostMessagesOnlyDelayWrites", "nodes/TestDatabaseHangs",
+		"nodes/TestPromotedStandbyThatLags",
 	} {
 		all = append(all, endToEnd(gotool, "full", test, fullCounts+"=1", `--- PASS`, time.Minute))
 	}

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"understudy"
 	"understudy/internal/app"
 	"understudy/internal/app/gctune"
 	"understudy/internal/config"
@@ -42,8 +43,17 @@ func (c *serveCmd) Help() string {
 		"SIGHUP reads the settings file again.\n\nTo try it without a settings file or an account: understudy demo"
 }
 
-// Run runs the server until the first signal.
+// Run runs the server until the first signal. It starts the server again if another server answers for the database.
 func (c *serveCmd) Run(ctx context.Context, p *process) error {
+	err := understudy.ErrReplaced
+	for errors.Is(err, understudy.ErrReplaced) && ctx.Err() == nil {
+		err = c.serve(ctx, p)
+	}
+	return err
+}
+
+// serve runs the server.
+func (c *serveCmd) serve(ctx context.Context, p *process) error {
 	cfg, folderPath, secrets, err := c.readSettings(p)
 	if err != nil {
 		return err

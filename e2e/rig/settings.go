@@ -14,19 +14,20 @@ import (
 // Settings are the parts of a settings file in which tests differ.
 type Settings struct {
 	Upstream string
-	Secret   string // of the upstream account; default the simulated API's
-	Mirror   string // the mirror section, in one line
-	Polls    string // default: none
-	More     string // lines to add to the credentials; their secrets may name the files below
-	Roles    string // lines to add to the roles
-	Source   string // settings to add to the source, in one line
-	Role     string // of people on this machine; default: none
-	Users    string // the lines of the file of users; default: nobody signs in
-	SignIn   string // how people sign in, in one line; default: sign_in: none, or users
-	Search   string // the search section, in one line
-	Connect  string // the connect section, in one line; default: none
-	Store    string // the sections of the database and of nodes, in lines; default: an SQLite file
-	Program  string // the path of the program; default: the one that Main has built
+	Secret   string   // of the upstream account; default the simulated API's
+	Mirror   string   // the mirror section, in one line
+	Polls    string   // default: none
+	More     string   // lines to add to the credentials; their secrets may name the files below
+	Roles    string   // lines to add to the roles
+	Source   string   // settings to add to the source, in one line
+	Role     string   // of people on this machine; default: none
+	Users    string   // the lines of the file of users; default: nobody signs in
+	SignIn   string   // how people sign in, in one line; default: sign_in: none, or users
+	Search   string   // the search section, in one line
+	Connect  string   // the connect section, in one line; default: none
+	Store    string   // the sections of the database and of nodes, in lines; default: an SQLite file
+	Args     []string // more arguments of the program
+	Program  string   // the path of the program; default: the one that Main has built
 }
 
 // The names of files and folders beside the settings.
@@ -93,7 +94,7 @@ log: {access: %[6]s}
 	if set.Program == "" {
 		set.Program = Program
 	}
-	s = startProgram(t, set.Program, dir, "serve")
+	s = startProgram(t, set.Program, dir, append([]string{"serve"}, set.Args...)...)
 	for _, name := range []string{"viewer", "twilio"} {
 		if s.URL(name) == "" {
 			t.Fatalf("serve prints no address of %s; it prints %v\n%s", name, s.Names(), s.Log())

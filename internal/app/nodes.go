@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"understudy"
 	"understudy/internal/config"
 	"understudy/internal/feed"
 	"understudy/internal/fleet"
@@ -30,11 +31,42 @@ const pokeClientTimeout = time.Second
 // changesAtOnce is the maximum number of changes of other processes that are read at once.
 const changesAtOnce = 1000
 
+// historyKey is the key under which the KV store has the history of the database.
+const historyKey = "nodes/history"
+
+// replacedTime is how long after a standby was promoted a process that starts counts with leases of the former database.
+const replacedTime = time.Minute
+
+// history says which history of the database the nodes share.
+type history struct {
+	Timeline int64     `json:"timeline"`
+	Since    time.Time `json:"since"` // when the database may have lost writes: a standby was promoted
+}
+
+// readHistory reads the history of the database, which is another one than before if a standby was promoted.
+func (a *App) readHistory(ctx context.Context) (h history, err error) {
+	if err := understudy.ReadJSON(ctx, a.db.KV, historyKey, &h); err != nil {
+		return h, err
+	}
+	if now := a.db.Nodes.Timeline(); h.Timeline != now {
+		if h.Timeline != 0 {
+			a.log.Warn("another server answers for the database and may lack the last writes; stored pages are fetched again")
+			h.Since, a.saved.replaced = time.Now(), true
+		}
+		h.Timeline = now
+	}
+	return h, nil
+}
+
 // openFleet prepares this process for other processes on the same database. Other processes are possible only with PostgreSQL.
 func (a *App) openFleet(ctx context.Context) error {
 	cfg := a.opts.Settings
 	if !store.IsPostgreSQL(cfg.Store.DSN) {
 		return nil
+	}
+	var err error
+	if a.saved.history, err = a.readHistory(ctx); err != nil {
+		return err
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -42,6 +74,7 @@ func (a *App) openFleet(ctx context.Context) error {
 	}
 	o := fleet.Options{
 		Table: a.db.Nodes, Refresh: a.db.Refresh, KV: a.db.KV, Now: time.Now, Logger: a.log, Client: &http.Client{Timeout: pokeClientTimeout},
+		Replaced: time.Since(a.saved.history.Since).Abs() < replacedTime,
 		Node: nodes.Node{ID: host + "-" + strings.ToLower(rand.Text()[:6]), Version: a.opts.Version,
 			Settings: fleet.NewSettings(cfg.SharedSettings())},
 	}
@@ -72,6 +105,9 @@ func (a *App) joinFleet(ctx context.Context, changes *feed.Feed, watches *watch.
 			return err
 		}
 		a.saved.others.last[src.Name] = n
+	}
+	if err := understudy.WriteJSON(ctx, a.db.KV, historyKey, a.saved.history); err != nil {
+		return err
 	}
 	err := a.db.Nodes.SetOthers(ctx, nodes.Others{Written: a.mirror.NoteWriteElsewhere, Deleted: a.mirror.NoteDeletionElsewhere})
 	if err != nil {
@@ -181,7 +217,7 @@ func (a *App) readSharing(ctx context.Context) (feed.Sharing, error) {
 		return feed.Alone, nil
 	}
 	all, err := a.db.Nodes.List(ctx)
-	if slices.ContainsFunc(all, func(n nodes.Node) bool { return n.Left > 0 }) {
+	if !a.saved.replaced && slices.ContainsFunc(all, func(n nodes.Node) bool { return n.Left > 0 }) {
 		return feed.Joined, err
 	}
 	return feed.Shared, err

@@ -146,7 +146,7 @@ func (a *App) openMirror(ctx context.Context) error {
 		o.Sources = append(o.Sources, one)
 	}
 	if a.saved.fleet != nil && !a.opts.Headless {
-		o.Memory, o.Others, o.Intents = a.saved.fleet.IsCurrent, a.saved.fleet, a.saved.fleet
+		o.Memory, o.Others, o.Intents, o.Since = a.saved.fleet.IsCurrent, a.saved.fleet, a.saved.fleet, a.saved.history.Since
 	} else {
 		file, err := intents.Open(filepath.Join(a.opts.Dir.Path, "intents"))
 		if err != nil {
@@ -221,10 +221,13 @@ func (a *App) openUpstream(ctx context.Context, src *spec.Source, secrets []unde
 // savedPages notifies listeners of every page that was saved. A listener must return at once and should only wake
 // its own goroutine. If it misses an event, it can find the change in the rows of the store.
 type savedPages struct {
-	bus    *dispatch.Bus[request.PageSaved]
-	log    *slog.Logger
-	fleet  *fleet.Fleet // the processes on the same database; nil if there can be no others
-	others *others      // follows what these processes save; nil before this process has joined them
+	bus     *dispatch.Bus[request.PageSaved]
+	log     *slog.Logger
+	fleet   *fleet.Fleet // the processes on the same database; nil if there can be no others
+	others  *others      // follows what these processes save; nil before this process has joined them
+	history history
+	// replaced is true if this process has found another history than the one before. Then nodes that seem alive do not serve it yet.
+	replaced bool
 }
 
 // listen calls f for every page that is saved from now on.

@@ -6,6 +6,7 @@ package feed
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -53,17 +54,24 @@ const joinTime = 10_000 // milliseconds
 func openRuns(
 	ctx context.Context, s understudy.KV, began int64, heads map[string]int64, shared Sharing, log *slog.Logger,
 ) (all runs, err error) {
-	if err := understudy.ReadJSON(ctx, s, runsKey, &all); err != nil {
+	err = s.Change(ctx, runsKey, func(old []byte) ([]byte, error) {
+		all = nil
+		if err := json.Unmarshal(old, &all); old != nil && err != nil {
+			return nil, err
+		}
+		if last := len(all) - 1; last >= 0 {
+			if shared == Joined || shared == Shared && began-all[last].ID < joinTime && maps.Equal(all[last].Heads, heads) {
+				return old, nil
+			}
+			began = max(began, all[last].ID+1)
+		}
+		all = append(all[max(0, len(all)+1-maxRuns):], run{ID: began, Heads: heads})
+		return json.Marshal(all)
+	})
+	if len(all) == 0 {
 		return nil, fmt.Errorf("feed: cursors: %w", err)
 	}
-	if last := len(all) - 1; last >= 0 {
-		if shared == Joined || shared == Shared && began-all[last].ID < joinTime && maps.Equal(all[last].Heads, heads) {
-			return all, nil
-		}
-		began = max(began, all[last].ID+1)
-	}
-	all = append(all[max(0, len(all)+1-maxRuns):], run{ID: began, Heads: heads})
-	if err := understudy.WriteJSON(ctx, s, runsKey, all); err != nil {
+	if err != nil {
 		log.Warn("feed: the start of the server could not be saved; cursors from this run become invalid at the next start", "err", err)
 	}
 	return all, nil

@@ -66,15 +66,18 @@ type Options struct {
 	KV      understudy.KV
 	Recheck func(t request.Invalidation)
 	Flush   func(ctx context.Context)
-	Client  *http.Client // sends the pokes; nil means http.DefaultClient
-	Now     func() time.Time
-	Logger  *slog.Logger
+	// Replaced says that other nodes may have leases from a database that was replaced by this one.
+	Replaced bool
+	Client   *http.Client // sends the pokes; nil means http.DefaultClient
+	Now      func() time.Time
+	Logger   *slog.Logger
 }
 
 // Fleet is this node's membership. It is safe for concurrent use.
 type Fleet struct {
 	o     Options
 	start time.Time
+	quiet int64                   // the time (see uptime) until which other nodes may have leases from a former database
 	until atomic.Int64            // the time (see uptime) until which memory is current; 0 before the first lease
 	all   atomic.Pointer[renewal] // the last renewal
 	wake  chan struct{}
@@ -98,6 +101,9 @@ func New(o Options) *Fleet {
 		o.Client = http.DefaultClient
 	}
 	f := &Fleet{o: o, start: o.Now(), wake: make(chan struct{}, 1)}
+	if o.Replaced {
+		f.quiet = f.uptime() + int64(nodes.Lease)
+	}
 	f.pokes.sending = make(chan struct{}, maxPokes)
 	f.writes = writes{open: map[int64]request.Invalidation{}, owed: map[int64]bool{}, noting: make(chan struct{}, 1)}
 	return f
@@ -157,7 +163,7 @@ func (f *Fleet) Join(ctx context.Context, url string) error {
 	return nil
 }
 
-// Run renews the lease until ctx ends, and then removes the node.
+// Run renews the lease until ctx ends, and then removes the node. It returns ErrReplaced if another server answers for the database.
 func (f *Fleet) Run(ctx context.Context) error {
 	timer := time.NewTimer(renewInterval)
 	defer timer.Stop()
@@ -170,6 +176,9 @@ func (f *Fleet) Run(ctx context.Context) error {
 		case <-f.wake:
 		}
 		err := f.renew(ctx)
+		if errors.Is(err, understudy.ErrReplaced) {
+			return err
+		}
 		if ctx.Err() == nil && (err != nil) != failed {
 			if failed = err != nil; failed {
 				f.o.Logger.Warn("fleet: the lease of this process cannot be renewed; it answers from memory only as during an outage", "error", err)
@@ -233,6 +242,7 @@ func (f *Fleet) leave(ctx context.Context) {
 func (f *Fleet) Await(position int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxAwait)
 	defer cancel()
+	_ = retry.Wait(ctx, time.Duration(f.quiet-f.uptime())) // ctx ends later
 	for n := 0; ; n++ {
 		all, err := f.o.Table.List(ctx)
 		if err == nil {

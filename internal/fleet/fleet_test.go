@@ -279,3 +279,19 @@ func TestOneFetchForAll(t *testing.T) {
 	_, _, err = b.BeginFetch(ctx, key)
 	checktest.True(t, errors.Is(err, context.Canceled), "the error of an ended context is %v", err)
 }
+
+// TestReplacedDatabase: a node stops when another server answers for the database. In the first seconds of its next life it lets the
+// leases of the former database end before a call returns.
+func TestReplacedDatabase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := &fakeTable{err: understudy.ErrReplaced}
+		f := fleet.New(fleet.Options{Table: table, Node: nodes.Node{ID: "a"}})
+		checktest.True(t, errors.Is(f.Run(t.Context()), understudy.ErrReplaced), "Run does not say that the database was replaced")
+		table.set(nil, nil)
+		f = fleet.New(fleet.Options{Table: table, Node: nodes.Node{ID: "a"}, Replaced: true})
+		began := time.Now()
+		f.Await(1)
+		took := time.Since(began)
+		checktest.True(t, nodes.Lease-100*time.Millisecond < took && took <= nodes.Lease, "the first call returns after %v", took)
+	})
+}

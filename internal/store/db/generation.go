@@ -12,6 +12,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"sync/atomic"
+
+	"understudy"
 )
 
 // Topic is a part of what a process keeps in memory of the database.
@@ -33,16 +35,24 @@ const (
 	Kinds                    // how often there was a write to each kind
 	Pages                    // pages were deleted that must not be shown any more
 	position                 // the changes of all topics that every node must have seen before a call returns
+	timeline                 // not a topic: the number of the database's history, which is another one after a standby was promoted
 	topics
 )
 
 // awaited are the topics whose changes every node must have seen before the call that changes them returns.
 var awaited = [topics]bool{Silent: true, Erasures: true, Sessions: true, Credentials: true, Kinds: true, Pages: true}
 
+const selectTopics = "SELECT catalog, annotations, indexes, words, moves, silent, erasures, " +
+	"sessions, credentials, watches, keys, kinds, pages, position, "
+
 var (
-	selectGenerations = &Statement{Head: "SELECT catalog, annotations, indexes, words, moves, silent, erasures, " +
-		"sessions, credentials, watches, keys, kinds, pages, position FROM counter"}
-	increment = [topics]*Statement{
+	selectGenerations = &Statement{Head: selectTopics + "CAST(0 AS bigint) FROM counter", Standard: selectTopics +
+		"CAST(CAST('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8) AS bit(32)) AS bigint) FROM counter"}
+	// selectTopicsOnly is for servers that do not tell their timeline.
+	selectTopicsOnly = &Statement{Head: selectGenerations.Head}
+	// errReplaced is the error of each transaction after the timeline has changed or the position has gone back.
+	errReplaced = &Error{Class: Away, Reason: understudy.ErrReplaced.Error(), Err: understudy.ErrReplaced}
+	increment   = [topics]*Statement{
 		{Head: "UPDATE counter SET catalog = catalog + 1"}, {Head: "UPDATE counter SET annotations = annotations + 1"},
 		{Head: "UPDATE counter SET indexes = indexes + 1"}, {Head: "UPDATE counter SET words = words + 1"},
 		{Head: "UPDATE counter SET moves = moves + 1"}, {Head: "UPDATE counter SET silent = silent + 1"},
@@ -64,8 +74,8 @@ func newGenerations(row []driver.Value) (g generations) {
 	return g
 }
 
-func readGenerations(c Conn) (g generations, err error) {
-	_, err = c.QueryRow(selectGenerations, nil, func(r []driver.Value) { g = newGenerations(r) })
+func (p *Pool) readGenerations(c Conn) (g generations, err error) {
+	_, err = c.QueryRow(p.generations, nil, func(r []driver.Value) { g = newGenerations(r) })
 	return g, err
 }
 
@@ -95,6 +105,9 @@ func (p *Pool) MarkChanged(t Topic) {
 	p.memory.changed[position] = p.memory.changed[position] || awaited[t]
 }
 
+// Timeline returns the number of the database's history, or 0 if it is not known.
+func (p *Pool) Timeline() int64 { return p.memory.seen.Load()[timeline] }
+
 // Position returns the number of the last change of an awaited topic that is in memory.
 func (p *Pool) Position() int64 { return p.memory.seen.Load()[position] }
 
@@ -118,10 +131,10 @@ func (p *Pool) CallAfterCommit(change func()) {
 // addHooks makes the transactions of a connection compare the generations.
 func (p *Pool) addHooks(c Conn, writing bool) {
 	if !writing {
-		c.SetHooks(Hooks{Read: selectGenerations, Begin: p.refreshReader})
+		c.SetHooks(Hooks{Read: p.generations, Begin: p.refreshReader})
 		return
 	}
-	c.SetHooks(Hooks{Read: selectGenerations, Begin: p.refreshWriter, Commit: p.writeChanged, End: p.memory.end})
+	c.SetHooks(Hooks{Read: p.generations, Begin: p.refreshWriter, Commit: p.writeChanged, End: p.memory.end})
 }
 
 // end follows the end of a writing transaction.
@@ -169,6 +182,9 @@ func (p *Pool) Refresh(ctx context.Context) error {
 // connection.
 func (p *Pool) refreshWriter(ctx context.Context, c Conn, row []driver.Value) error {
 	g := newGenerations(row)
+	if seen := p.memory.seen.Load(); g[timeline] != seen[timeline] || g[position] < seen[position] {
+		return errReplaced
+	}
 	for t, n := range g {
 		if n == p.memory.seen.Load()[t] {
 			continue
@@ -187,6 +203,9 @@ func (p *Pool) refreshWriter(ctx context.Context, c Conn, row []driver.Value) er
 // only the goroutine that has it may change what is in memory.
 func (p *Pool) refreshReader(ctx context.Context, _ Conn, row []driver.Value) error {
 	g := newGenerations(row)
+	if g[timeline] != p.memory.seen.Load()[timeline] {
+		return errReplaced
+	}
 	if !p.isBehind(&g) {
 		return nil
 	}

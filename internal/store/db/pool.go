@@ -33,21 +33,27 @@ type Pool struct {
 	closed bool
 	active sync.WaitGroup // counts the calls of Write and UseReader that are running
 
-	memory  memory
-	barrier atomic.Pointer[func(position int64)] // see SetBarrier
-	reads   [parts]atomic.Int64
-	damaged atomic.Bool // part of the database could not be read
+	memory      memory
+	generations *Statement                           // reads the generations
+	barrier     atomic.Pointer[func(position int64)] // see SetBarrier
+	reads       [parts]atomic.Int64
+	damaged     atomic.Bool // part of the database could not be read
 }
 
 // NewPool returns a pool without connections. afterWrite is called after each write, before the next one begins.
 func NewPool(engine Engine, readers int, afterWrite func()) *Pool {
-	return &Pool{Engine: engine, afterWrite: afterWrite, writer: make(chan Conn, 1), readers: make(chan Conn, readers)}
+	return &Pool{Engine: engine, afterWrite: afterWrite, writer: make(chan Conn, 1), readers: make(chan Conn, readers),
+		generations: selectGenerations}
 }
 
 // Start loads what the process remembers, puts the writing connection into the pool and opens the reading
 // connections. The database is prepared already. After an error only Close may be called.
 func (p *Pool) Start(ctx context.Context, writer Conn, load func() error) error {
-	seen, err := readGenerations(writer)
+	seen, err := p.readGenerations(writer)
+	if err != nil && ClassOf(err) != Away {
+		p.generations = selectTopicsOnly
+		seen, err = p.readGenerations(writer)
+	}
 	if err != nil {
 		_ = writer.Close()
 		return err

@@ -107,3 +107,16 @@ func TestErrorsKeepTheirCauseAndClass(t *testing.T) {
 	checktest.Equal(t, db.ClassOf(fmt.Errorf("other: %w", cause)), db.NoClass, "class of an error of ours")
 	checktest.True(t, db.WrapError(true, nil, "save") == nil, "no error became one")
 }
+
+// TestNumbersThatGoBackMeanAnotherDatabase: if the database lacks changes that are in memory, no transaction runs any more.
+func TestNumbersThatGoBackMeanAnotherDatabase(t *testing.T) {
+	p, _ := startPool(t)
+	back := &db.Statement{Head: "UPDATE counter SET position = position - 1"}
+	other, err := p.Engine.Dial(t.Context(), true)
+	checktest.MustNoError(t, err, "dial")
+	_, err = other.RunTransaction(t.Context(), func() error { return other.Execute(back, 0) })
+	checktest.MustNoError(t, errors.Join(err, other.Close()), "the transaction of another process")
+	err = p.Change(t.Context(), func(c db.Conn) error { return c.Execute(selectOne, 0) })
+	checktest.True(t, errors.Is(err, understudy.ErrReplaced), "the next transaction returns %v", err)
+	checktest.Equal(t, db.ClassOf(err), db.Away, "the class of the error")
+}

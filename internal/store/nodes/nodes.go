@@ -157,6 +157,9 @@ func (t *Table) Renew(ctx context.Context, n Node) (all []Node, err error) {
 	return all, db.WrapError(true, err, "renew the lease of this process")
 }
 
+// Timeline returns the number of the database's history. It changes if a standby is promoted. It is 0 if it is not known.
+func (t *Table) Timeline() int64 { return t.pool.Timeline() }
+
 // List returns all nodes.
 func (t *Table) List(ctx context.Context) (all []Node, err error) {
 	leave, err := t.pool.Begin()

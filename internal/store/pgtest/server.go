@@ -54,7 +54,7 @@ type server struct {
 
 // shared returns the server that the pools of this test binary share. It runs until the process ends.
 var shared = sync.OnceValues(func() (*server, error) {
-	s, err := startServer(newFolder())
+	s, err := startServer(newFolder(), "")
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,20 @@ var shared = sync.OnceValues(func() (*server, error) {
 // the data source name of the superuser. When the test ends, the server is stopped and its files are removed.
 func Server(t testing.TB, settings ...string) (dsn string) {
 	t.Helper()
-	s, err := startServer(newFolder(), settings...)
+	return startFor(t, "", settings)
+}
+
+// Standby starts an asynchronous standby of a server for one test, as Server does. primary is the data source name of the primary's
+// superuser. The primary needs the same settings as the standby.
+func Standby(t testing.TB, primary string, settings ...string) (dsn string) {
+	t.Helper()
+	return startFor(t, primary, settings)
+}
+
+// startFor starts a server that runs until the test ends.
+func startFor(t testing.TB, primary string, settings []string) (dsn string) {
+	t.Helper()
+	s, err := startServer(newFolder(), primary, settings...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,11 +95,26 @@ func Server(t testing.TB, settings ...string) (dsn string) {
 // Start starts a PostgreSQL server for a measurement. Its files are in a temporary folder on a disk. Settings such as "fsync=on" replace
 // those of tests. Start returns the data source name of the superuser, and a function that stops the server and removes its files.
 func Start(settings ...string) (dsn string, stop func() error, err error) {
-	s, err := startServer(folderIn(os.TempDir()), settings...)
+	s, err := startServer(folderIn(os.TempDir()), "", settings...)
 	if err != nil {
 		return "", nil, err
 	}
 	return s.dsn(superuser, "postgres"), s.stop, nil
+}
+
+// Query returns the text of a query's only value.
+func Query(t testing.TB, dsn, text string) (value string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(conn.QueryRow(ctx, text).Scan(&value), conn.Close(ctx)); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return value
 }
 
 // ReadLog returns the log of the server that dsn names.
@@ -103,8 +131,8 @@ func ReadLog(t testing.TB, dsn string) string {
 	return string(data)
 }
 
-// startServer starts a server in a new folder and waits until it accepts connections.
-func startServer(folder string, settings ...string) (*server, error) {
+// startServer starts a server in a new folder and waits until it accepts connections. It is a standby if primary is not empty.
+func startServer(folder, primary string, settings ...string) (*server, error) {
 	programs, err := findPrograms("/usr/lib/postgresql/*/bin", os.Getenv("PATH"))
 	if err != nil {
 		return nil, err
@@ -120,7 +148,7 @@ func startServer(folder string, settings ...string) (*server, error) {
 	}
 	s.watchdog = exec.Command("/bin/sh", args...)
 	s.watchdog.Dir = "/"
-	s.watchdog.Env = []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC"} // without PGPORT and PGDATA
+	s.watchdog.Env = []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC", "PRIMARY=" + primary} // without PGPORT and PGDATA
 	// The server has a session of its own. So it gets no signal when a terminal or CI ends the process group of the tests.
 	s.watchdog.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: account}
 	if err := s.start(); err != nil {

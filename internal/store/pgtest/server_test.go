@@ -160,7 +160,7 @@ func TestServerOfOneTestHasItsSettings(t *testing.T) {
 
 func TestServerThatDoesNotStartSaysWhy(t *testing.T) {
 	t.Parallel()
-	_, err := startServer("shared_buffers=many")
+	_, err := startServer(newFolder(), "", "shared_buffers=many")
 	checktest.MustTrue(t, err != nil, "a wrong setting is no error")
 	checktest.Contains(t, err.Error(), `invalid value for parameter "shared_buffers": "many"`, "the error")
 	_, folder, _ := strings.Cut(err.Error(), " in ")

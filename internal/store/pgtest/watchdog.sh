@@ -1,6 +1,7 @@
 # Starts a PostgreSQL server in a new folder, and removes both when standard input ends. The test binary holds the other end of that
 # pipe, and the kernel closes it however the test binary ends. Standard output receives "ready", or what went wrong.
 #
+# PRIMARY is the data source name of another server, of which the new one becomes a standby. It may be empty.
 # Arguments: the folder, the folder of PostgreSQL's programs, and the server's own arguments.
 folder=$1 programs=$2 server=
 shift 2
@@ -30,9 +31,13 @@ mkdir "$folder" || exit 1
 trap remove EXIT
 trap 'exit 1' INT TERM HUP
 
-# ICU sorts texts as most servers do, and not by their bytes.
-"$programs/initdb" -D "$folder/data" --no-sync --auth=trust --username=postgres --encoding=UTF8 \
-  --locale=C --locale-provider=icu --icu-locale=en-US </dev/null >"$folder/log" 2>&1 || fail
+if [ -n "$PRIMARY" ]; then
+  "$programs/pg_basebackup" -d "$PRIMARY" -D "$folder/data" -R --checkpoint=fast --no-sync </dev/null >"$folder/log" 2>&1 || fail
+else
+  # ICU sorts texts as most servers do, and not by their bytes.
+  "$programs/initdb" -D "$folder/data" --no-sync --auth=trust --username=postgres --encoding=UTF8 \
+    --locale=C --locale-provider=icu --icu-locale=en-US </dev/null >"$folder/log" 2>&1 || fail
+fi
 "$programs/postgres" -D "$folder/data" -k "$folder" "$@" </dev/null >"$folder/log" 2>&1 &
 server=$!
 

@@ -34,7 +34,7 @@ func wrapError(err error) error {
 		reason = "the database is out of memory"
 	case "53300":
 		class, reason = db.Away, "the database accepts no more connections"
-	case "25006":
+	case "25006", "55000": // read_only_sql_transaction, object_not_in_prerequisite_state
 		class, reason = db.Away, "the database is read-only (a standby?)"
 	case "42501":
 		reason = "the database does not permit it"
