@@ -54,7 +54,7 @@ func (m *Mirror) Forget(ctx context.Context, t *spec.Target) (Forgotten, error) 
 		}
 		if err == nil && t.Instance != nil && t.ID != "" {
 			var pages int
-			pages, found.Versions, err = store.ForgetRecord(ctx, s.config.Name, k.name, t.ID)
+			pages, found.Versions, err = m.invalidator.forgetRecord(ctx, store, k, t.ID)
 			found.Pages += pages
 		}
 		return found, err
@@ -78,7 +78,7 @@ func (m *Mirror) ForgetRecord(ctx context.Context, source, kind, id string) (For
 		return Forgotten{}, fmt.Errorf("mirror: forget %s %s %s: %w: no such source or kind", source, kind, id, understudy.ErrInvalid)
 	}
 	found, err := m.invalidator.forget(ctx, s.kinds[kind], func(store Forgetter) (found Forgotten, err error) {
-		found.Pages, found.Versions, err = store.ForgetRecord(ctx, source, kind, id)
+		found.Pages, found.Versions, err = m.invalidator.forgetRecord(ctx, store, s.kinds[kind], id)
 		return found, err
 	}, func(*cache.Entry) bool { return true }) // pages without this record are read from the store again when they are needed
 	m.entries.forgetContents(s.kinds[kind], id)
@@ -120,6 +120,21 @@ func (iv *invalidator) forget(
 		}
 	}
 	return found, err
+}
+
+// forgetRecord deletes a record from the store. The store then refuses the pages that other processes are fetching. The caller
+// holds the lock of the kind.
+func (iv *invalidator) forgetRecord(ctx context.Context, store Forgetter, k *kind, id string) (pages, versions int, err error) {
+	if iv.env.others != nil {
+		generation, err := iv.env.store.Touch(ctx, request.Invalidation{Source: k.source.config.Name, Kind: k.name})
+		if err != nil {
+			return 0, 0, err
+		}
+		if k.writes.AdvanceTo(generation, 1) {
+			iv.entries.dropSource(k.source)
+		}
+	}
+	return store.ForgetRecord(ctx, k.source.config.Name, k.name, id)
 }
 
 // allowRetry permits new fetches at once of the keys of the kind's source whose last fetch has failed.

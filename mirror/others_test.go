@@ -95,3 +95,23 @@ func TestRecheckedWriteIsLookedUp(t *testing.T) {
 		want(t, s.get(t, s.newest(t)), request.Cold, "")
 	})
 }
+
+// TestForgettingOutdatesFetchesOfOthers: the store refuses a page whose fetch another process began before a record was forgotten.
+// What this process fetches afterwards is stored.
+func TestForgettingOutdatesFetchesOfOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &otherProcesses{intents: intents{open: map[int64]request.Invalidation{}}}
+		s := open(t, 3, func(options *Options) { options.Others = o })
+		s.get(t, s.newest(t))
+		before, err := s.store.ReadPage(t.Context(), s.newest(t).Key)
+		checktest.MustNoError(t, err, "read")
+		_, err = s.ForgetRecord(t.Context(), "twilio", "calls", sid(2))
+		checktest.MustNoError(t, err, "forget")
+		_, err = s.store.Save(t.Context(), before)
+		checktest.True(t, errors.Is(err, understudy.ErrOutdated), "a page fetched before is saved: %v", err)
+		want(t, s.get(t, s.newest(t)), request.Cold, "")
+		_, err = s.store.ReadPage(t.Context(), s.newest(t).Key)
+		checktest.NoError(t, err, "read the page fetched afterwards")
+	})
+}

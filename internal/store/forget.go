@@ -44,14 +44,14 @@ func (d *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, err
 
 // ForgetRecord deletes a record's bodies in every shape and the pages that show it. The record's id, its number
 // and a hash of its newest body are kept, so that its next observation is no change. It returns how many pages
-// and bodies it deleted. No save of the kind should be running, because a save that began before may store the
-// record again. The deletion survives a crash of the machine.
+// and bodies it deleted. No save of the kind should be running in this process, because a save that began before
+// may store the record again. Pages that other processes save meanwhile are deleted. The deletion survives a crash of the machine.
 func (d *DB) ForgetRecord(ctx context.Context, source, kind, id string) (pages, versions int, err error) {
 	k, err := d.catalog.FindKind(ctx, source, kind)
 	if err != nil || k == nil {
 		return 0, 0, err
 	}
-	f := &forgetting{db: d, kind: k, id: id}
+	f := &forgetting{db: d, kind: k, source: source, id: id}
 	err = f.run(ctx)
 	return f.deleted.pages, f.deleted.versions, db.WrapError(true, err, "forget record %s %s %s", source, kind, id)
 }
@@ -60,8 +60,10 @@ func (d *DB) ForgetRecord(ctx context.Context, source, kind, id string) (pages, 
 type forgetting struct {
 	db      *DB
 	kind    *catalog.Kind
+	source  string
 	id      string
 	record  int64 // the number of the record, or 0 if it was never seen
+	page    int64 // the last version of a page of the source, before the search
 	deleted struct{ pages, versions int }
 
 	versions  map[int64]bool // all versions of the record
@@ -85,8 +87,7 @@ func (f *forgetting) run(ctx context.Context) error {
 	}
 	var showing []int64
 	err = f.db.pages.VisitPages(ctx, f.db.pool, pages.Scope{Kind: f.kind.Number}, func(number int64, sk *codec.Skeleton) {
-		whole, _ := understudy.OutageRows(sk.Kept)
-		if sk.ID == f.id || hasID(whole, f.id) || slices.ContainsFunc(sk.Versions, func(v int64) bool { return f.versions[v] }) {
+		if f.isShownOn(sk) {
 			showing = append(showing, number)
 		}
 	})
@@ -100,7 +101,10 @@ func (f *forgetting) run(ctx context.Context) error {
 	}
 	for done := false; !done; {
 		err := f.runTransaction(ctx, func(c db.Conn) (err error) {
-			if done, err = f.deleteVersions(c); err == nil && done {
+			if err = f.deletePagesOfOthers(c); err == nil {
+				done, err = f.deleteVersions(c)
+			}
+			if err == nil && done {
 				err = f.deleteNewest(c)
 			}
 			return err
@@ -110,6 +114,12 @@ func (f *forgetting) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// isShownOn reports whether a page shows the record.
+func (f *forgetting) isShownOn(sk *codec.Skeleton) bool {
+	whole, _ := understudy.OutageRows(sk.Kept)
+	return sk.ID == f.id || hasID(whole, f.id) || slices.ContainsFunc(sk.Versions, func(v int64) bool { return f.versions[v] })
 }
 
 func hasID(rows []understudy.Row, id string) bool {
@@ -143,12 +153,47 @@ func (f *forgetting) deletePages(c db.Conn, numbers []int64) error {
 	return err
 }
 
+var (
+	selectLastPage   = &db.Statement{Head: "SELECT page FROM source WHERE number = ?"}
+	selectLaterPages = &db.Statement{Head: "SELECT number, size, body FROM page WHERE source = ? AND kind = ? AND version > ?"}
+)
+
+// deletePagesOfOthers deletes the pages that other processes have saved since the search and that show the record.
+func (f *forgetting) deletePagesOfOthers(c db.Conn) error {
+	if !f.db.pool.Engine.IsDistant() {
+		return nil // there is no other process
+	}
+	before := f.page
+	if err := f.findVersions(c); err != nil || f.page == before {
+		return err
+	}
+	source, _ := f.db.catalog.Source(f.source)
+	var late []int64
+	err := c.Query(selectLaterPages, 0, []driver.Value{source, f.kind.Number, before}, func(r []driver.Value) error {
+		sk, err := f.db.pages.UnpackSkeleton(r[2].([]byte), r[1].(int64))
+		if err == nil && f.isShownOn(sk) {
+			late = append(late, r[0].(int64))
+		}
+		return records.SkipDamaged(err)
+	})
+	for part := range slices.Chunk(late, db.MaxTuples) {
+		if err == nil {
+			err = f.deletePages(c, part)
+		}
+	}
+	return err
+}
+
 var selectRecordVersions = &db.Statement{Head: `SELECT version FROM held WHERE number BETWEEN ?1 AND ?2
 	UNION SELECT coalesce(version, number) FROM past WHERE held BETWEEN ?1 AND ?2 AND tag IS NOT NULL`}
 
-// findVersions looks up the record's number and its versions.
+// findVersions looks up the record's number and its versions, and the last version of a page.
 func (f *forgetting) findVersions(c db.Conn) (err error) {
 	f.versions = map[int64]bool{}
+	source, _ := f.db.catalog.Source(f.source)
+	if _, err := c.QueryRow(selectLastPage, []driver.Value{source}, func(r []driver.Value) { f.page = r[0].(int64) }); err != nil {
+		return err
+	}
 	if f.record, err = names.FindRecord(c, f.kind.Number, db.AppendID(nil, f.kind.Prefix, f.id)); err != nil || f.record == 0 {
 		return err
 	}
