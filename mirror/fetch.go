@@ -75,7 +75,7 @@ func (fs *flights) runFlight(f *flight) {
 // the page from the store and completes the flight. Otherwise the caller must fetch, and call end after the save.
 func (fs *flights) claimFetch(f *flight) (completed bool, end func(), err error) {
 	end = func() {}
-	if fs.env.others == nil || f.means.fetch != nil || f.origin.isFill || f.origin.kind.name == "" {
+	if fs.env.others == nil || fs.env.others.IsAlone() || f.means.fetch != nil || f.origin.isFill || f.origin.kind.name == "" {
 		return false, end, nil
 	}
 	ctx, key := f.signals.ctx, f.origin.target.Key

@@ -108,6 +108,8 @@ type Others interface {
 	// BeginFetch claims the fetch of a key. If it returns true, this process must fetch, and call end when the page is
 	// stored. Otherwise another process has fetched the page meanwhile, or has failed to. The error is that of ctx.
 	BeginFetch(ctx context.Context, key understudy.Key) (fetch bool, end func(), err error)
+	// IsAlone reports whether no other process is running, as far as is known.
+	IsAlone() bool
 	// AwaitRecheck is called with the numbers in Intents of writes that upstream has answered, if the store could not be told. It
 	// returns when it has been told, or when the other processes know that they must ask upstream.
 	AwaitRecheck(intents []int64)

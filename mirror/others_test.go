@@ -22,6 +22,7 @@ import (
 type otherProcesses struct {
 	intents
 	mu      sync.Mutex
+	alone   bool
 	refused error
 	awaited []int64
 }
@@ -30,6 +31,7 @@ func (o *otherProcesses) BeginFetch(context.Context, understudy.Key) (fetch bool
 	return true, func() {}, nil
 }
 func (o *otherProcesses) IsLeader() bool { return true }
+func (o *otherProcesses) IsAlone() bool  { return o.alone }
 
 func (o *otherProcesses) AwaitRecheck(numbers []int64) {
 	o.mu.Lock()
@@ -114,4 +116,30 @@ func TestForgettingOutdatesFetchesOfOthers(t *testing.T) {
 		_, err = s.store.ReadPage(t.Context(), s.newest(t).Key)
 		checktest.NoError(t, err, "read the page fetched afterwards")
 	})
+}
+
+// countingStore counts the pages that are read from the store.
+type countingStore struct {
+	Store
+	reads atomic.Int64
+}
+
+func (c *countingStore) ReadPage(ctx context.Context, key understudy.Key) (*understudy.Page, error) {
+	c.reads.Add(1)
+	return c.Store.ReadPage(ctx, key)
+}
+
+// TestLoneProcessReadsNoPageBeforeAFetch: only if there are other processes, a fetch reads what they may have stored meanwhile.
+func TestLoneProcessReadsNoPageBeforeAFetch(t *testing.T) {
+	t.Parallel()
+	for _, alone := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			o := &otherProcesses{alone: alone}
+			var c *countingStore
+			s := open(t, 3, func(options *Options) { options.Others = o },
+				over(func(inner Store) Store { c = &countingStore{Store: inner}; return c }))
+			s.get(t, s.newest(t))
+			checktest.Equal(t, c.reads.Load() == 1, alone, "whether one page is read for a fetch: %d were (alone: %v)", c.reads.Load(), alone)
+		})
+	}
 }

@@ -27,9 +27,6 @@ const claimTimeout = time.Second
 // database does not answer, each node fetches the page itself. The error is the error of ctx.
 func (f *Fleet) BeginFetch(ctx context.Context, key understudy.Key) (fetch bool, end func(), err error) {
 	nothing := func() {}
-	if f.CountLiving() == 1 {
-		return true, nothing, nil
-	}
 	sum := sha256.Sum256([]byte(key.Source + "\x00" + key.URI))
 	hash := int64(binary.BigEndian.Uint64(sum[:8]))
 	claimed, err := f.claim(ctx, hash)
@@ -61,6 +58,9 @@ func (f *Fleet) claim(ctx context.Context, key int64) (claimed bool, err error) 
 	defer cancel()
 	return f.o.Table.Claim(ctx, key, f.o.Node.ID)
 }
+
+// IsAlone reports whether no other node had a valid lease at the last renewal.
+func (f *Fleet) IsAlone() bool { return f.CountLiving() == 1 }
 
 // CountLiving returns the number of nodes that had a valid lease at the last renewal, including this node.
 func (f *Fleet) CountLiving() int {
