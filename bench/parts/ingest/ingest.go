@@ -53,7 +53,7 @@ func MeasurePostgres(ctx context.Context, r *rig.Run) (err error) {
 // measure compares the rate with least, in records a second.
 func measure(ctx context.Context, r *rig.Run, database string, least float64) error {
 	records := r.Size(1_000_000, 3000)
-	cmd := exec.CommandContext(ctx, r.Self, "ingest", "-records", fmt.Sprint(records), "-database", database)
+	cmd := exec.CommandContext(ctx, r.Self, "ingest", "-records", fmt.Sprint(records), "-path", database)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -113,7 +113,7 @@ func ingested(r *rig.Run, stages []stage, records int, least float64) error {
 func Child(ctx context.Context, args []string, out io.Writer) (err error) {
 	fs := rig.NewFlags("bench ingest", os.Stderr)
 	records := fs.Int("records", 1_000_000, "how many")
-	database := fs.String("database", "", "file, or data source name")
+	path := fs.String("path", "", "the database: a file, or a data source name")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func Child(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	db, err := store.Open(ctx, store.Options{Path: *database, Specs: map[string]*spec.Spec{storetest.Source: sp}, Logger: slog.New(slog.DiscardHandler)})
+	db, err := store.Open(ctx, store.Options{Path: *path, Specs: map[string]*spec.Spec{storetest.Source: sp}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
