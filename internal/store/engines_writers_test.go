@@ -255,6 +255,8 @@ func textFields(t testing.TB, body []byte) (fields []tokenizer.Field) {
 		switch v := members[name].(type) {
 		case string:
 			fields = append(fields, tokenizer.Field{Name: name, Text: v})
+		case float64:
+			fields = append(fields, tokenizer.Field{Name: name, Text: fmt.Sprint(v)})
 		case map[string]any:
 			fields = append(fields, tokenizer.Field{Name: name, Text: v["a"].(string)})
 		}
