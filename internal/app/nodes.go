@@ -142,6 +142,7 @@ func (o *others) follow(ctx context.Context, are bool) {
 	defer o.mu.Unlock()
 	if n := o.app.countNodes(); n != o.processes {
 		o.processes = n
+		o.app.jobs.Wake()
 		cfg := o.app.settings.current.Load()
 		for name, c := range o.app.clients {
 			setBudget(c, cfg.Sources[name], n)

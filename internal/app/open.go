@@ -5,6 +5,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -105,6 +106,9 @@ func (a *App) openAudit(ctx context.Context) error {
 	}
 	o.Send.KV = a.db.KV
 	o.Send.Host, _ = os.Hostname() // if the name of the machine is unknown, syslog messages have none
+	if store.IsPostgreSQL(a.opts.Settings.Store.DSN) {
+		o.Send.Folder = fmt.Sprintf(" %x", sha256.Sum256([]byte(o.Send.Host+"\x00"+o.Dir)))
+	}
 	l := audit.New(o)
 	a.audit, a.policies.auditor = l, l
 	a.closers, a.tasks = append(a.closers, l.Close), append(a.tasks, l.Run, l.Send)
@@ -257,13 +261,16 @@ func (p *savedPages) close() error {
 	return p.bus.Close(ctx)
 }
 
-// openJobs creates the job runner. The folder's lock makes sure that no other process runs jobs of this store.
+// openJobs creates the job runner. With SQLite, the folder's lock makes sure that no other process runs jobs of this store.
 func (a *App) openJobs(context.Context) (err error) {
-	cfg := a.opts.Settings
+	cfg, worker := a.opts.Settings, ""
+	if a.saved.fleet != nil {
+		worker = a.saved.fleet.ID() // so that other processes take over its jobs soon after its lease ends
+	}
 	a.jobs, err = jobs.New(jobs.Options{
 		Store: a.db.Jobs, Workers: cfg.Jobs.Workers, Memory: cfg.Jobs.MemoryLimit(cfg.Limits.MemoryLimit(os.ReadFile)),
 		Lease: cfg.Jobs.Lease.Std(), Keep: cfg.Jobs.Keep, KeepFor: cfg.Jobs.KeepFor.Std(), OnlyProcess: cfg.Store.DSN == "",
-		Now: time.Now, Logger: a.log,
+		Worker: worker, Now: time.Now, Logger: a.log,
 	})
 	return err
 }
@@ -271,7 +278,7 @@ func (a *App) openJobs(context.Context) (err error) {
 // openWork creates the forecasts, and the parts that every process runs in jobs: the crawler, the eraser, the indexes.
 func (a *App) openWork(context.Context) (err error) {
 	a.forecasts, err = forecast.New(forecast.Options{Sources: a.sources, Store: a.db.Series, KV: a.db.KV, Mirror: a.mirror,
-		Enqueue: a.jobs.Enqueue, Now: time.Now, Logger: a.log})
+		Enqueue: a.jobs.Enqueue, IsLeader: a.isLeader, Now: time.Now, Logger: a.log})
 	if err != nil {
 		return err
 	}

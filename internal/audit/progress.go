@@ -14,8 +14,8 @@ import (
 	"understudy"
 )
 
-// progressKey is the name under which the progress of sending is stored in the KV store.
-const progressKey = "audit sent"
+// progressKey returns the name under which the progress of sending is stored in the KV store.
+func (s *sender) progressKey() string { return "audit sent" + s.o.Folder }
 
 // kvTimeout is the maximum time for reading or writing the progress.
 const kvTimeout = 10 * time.Second
@@ -45,14 +45,14 @@ func (s *sender) load(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, kvTimeout)
 	defer cancel()
-	value, err := understudy.ReadValue(ctx, s.o.KV, progressKey)
+	value, err := understudy.ReadValue(ctx, s.o.KV, s.progressKey())
 	if err != nil {
 		return err
 	}
 	var note sentValue
 	if value != nil {
 		if err := json.Unmarshal(value, &note); err != nil {
-			return fmt.Errorf("audit: the value of %q: %w", progressKey, err)
+			return fmt.Errorf("audit: the value of %q: %w", s.progressKey(), err)
 		}
 	}
 	s.mu.Lock()
@@ -74,7 +74,7 @@ func (s *sender) save(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, kvTimeout)
 	defer cancel()
-	if err := understudy.WriteJSON(ctx, s.o.KV, progressKey, value); err != nil {
+	if err := understudy.WriteJSON(ctx, s.o.KV, s.progressKey(), value); err != nil {
 		return err
 	}
 	s.mu.Lock()

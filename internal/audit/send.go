@@ -25,6 +25,7 @@ type SendOptions struct {
 	Roots  *x509.CertPool    // the trusted roots for syslog over TLS; nil means the roots of the system
 	Host   string            // the name of this machine in syslog messages, or ""
 	KV     understudy.KV     // stores how many lines the receiver has
+	Folder string            // tells the log from the logs of other processes that use the same KV, or ""
 }
 
 // receiver receives lines. If its method returns nil, the receiver has all these lines.

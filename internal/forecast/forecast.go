@@ -44,8 +44,10 @@ type Options struct {
 	Mirror  Mirror
 	// Enqueue adds the jobs that notify webhooks of alerts. If it is nil, alerts are not checked.
 	Enqueue func(ctx context.Context, jobs ...understudy.Job) ([]int64, error)
-	Now     func() time.Time // the clock; nil means time.Now
-	Logger  *slog.Logger     // receives log messages; nil means no log
+	// IsLeader reports whether this process fetches pages for all processes on the database. nil means always.
+	IsLeader func() bool
+	Now      func() time.Time // the clock; nil means time.Now
+	Logger   *slog.Logger     // receives log messages; nil means no log
 }
 
 // Forecasts samples numbers and answers questions about them. It is safe for concurrent use.

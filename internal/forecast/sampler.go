@@ -92,6 +92,9 @@ func earlierTime(a, b time.Time) time.Time {
 
 // kindDueAt returns the time at which the page of a kind must be fetched because the next sample of a field is due.
 func (f *Forecasts) kindDueAt(k *sampledKind) (at time.Time) {
+	if f.o.IsLeader != nil && !f.o.IsLeader() {
+		return f.o.Now().Add(minRetry)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i, field := range k.fields {

@@ -120,7 +120,7 @@ var imports = map[string]string{
 		"internal/store/terms internal/store/wordrows internal/store/words",
 	"internal/store/intents":  "kit/wal request",
 	"internal/store/inverted": "internal/store/postings internal/store/db",
-	"internal/store/jobs":     ". internal/store/db",
+	"internal/store/jobs":     ". internal/store/db internal/store/nodes",
 	"internal/store/kv":       ". internal/store/db",
 	"internal/store/move":     "internal/store/db",
 	"internal/store/names":    "internal/store/db",

@@ -107,6 +107,9 @@ func (r *Runner) wakeLoop(claim bool) {
 	}
 }
 
+// Wake looks for jobs that another process has given up.
+func (r *Runner) Wake() { r.wakeLoop(true) }
+
 // Run runs jobs until ctx ends. Then the contexts of all runs end. At-least-once jobs wait again, and the
 // interrupted run does not count as an attempt. Runs that do not end within Options.Grace keep their leases
 // until these expire; Run then returns an error. Run must be called only once.

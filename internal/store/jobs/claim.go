@@ -10,6 +10,7 @@ import (
 
 	"understudy"
 	"understudy/internal/store/db"
+	"understudy/internal/store/nodes"
 )
 
 // Limits of a job.
@@ -31,13 +32,14 @@ var (
 
 	// loseLeases archives jobs with an expired lease or makes them wait again. An interrupted run counts as an
 	// attempt, so that a job that crashes its process is not repeated forever.
-	loseLeases = &db.Statement{Head: `UPDATE job SET
+	loseLeases = nodes.NewStatement(`UPDATE job SET
 		state = CASE WHEN stop = 1 THEN 5 WHEN once = 1 OR attempt >= attempts THEN 4 ELSE 1 END,
 		ended = CASE WHEN stop = 1 OR once = 1 OR attempt >= attempts THEN CAST(?1 AS BIGINT) ELSE 0 END,
 		error = CASE WHEN stop = 1 THEN 'cancelled' WHEN once = 1 THEN 'broke off: its process ended or was not heard of; it runs at most once'
 			ELSE 'broke off: its process ended or was not heard of' END,
 		run_after = ?1, lease_end = 0
-		WHERE number IN (SELECT number FROM job WHERE state = 2 AND (lease_end < ?1 OR (?2 <> 0 AND worker <> ?3)) LIMIT ?4) RETURNING state`}
+		WHERE number IN (SELECT number FROM job WHERE state = 2 AND (lease_end < ?1 OR (?2 <> 0 AND worker <> ?3)
+			OR once = 0 AND attempt < attempts AND worker IN (SELECT id FROM node WHERE alive < `, `)) LIMIT ?4) RETURNING state`)
 	expireJobs = &db.Statement{Head: `UPDATE job SET state = 6, ended = ?1
 		WHERE number IN (SELECT number FROM job WHERE state = 1 AND expires_at > 0 AND expires_at <= ?1 LIMIT ?2) RETURNING number`}
 

@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	claimKey = newStatement("INSERT INTO node_claim (key, holder) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET holder = excluded.holder "+
+	claimKey = NewStatement("INSERT INTO node_claim (key, holder) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET holder = excluded.holder "+
 		"WHERE NOT EXISTS (SELECT 1 FROM node WHERE id = node_claim.holder AND alive > ", ") RETURNING 1")
-	selectClaim = newStatement("SELECT 1 FROM node_claim c JOIN node n ON n.id = c.holder WHERE c.key = ? AND n.alive > ", "")
+	selectClaim = NewStatement("SELECT 1 FROM node_claim c JOIN node n ON n.id = c.holder WHERE c.key = ? AND n.alive > ", "")
 	deleteClaim = &db.Statement{Head: "DELETE FROM node_claim WHERE key = ? AND holder = ?"}
 )
 

@@ -38,19 +38,19 @@ const (
 	nowStandard = "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) * 1000"
 )
 
-// newStatement returns a statement in which %now is replaced by the time of the database.
-func newStatement(before, after string) *db.Statement {
+// NewStatement returns a statement with the time of the database between two texts.
+func NewStatement(before, after string) *db.Statement {
 	return &db.Statement{Head: before + nowSQLite + after, Standard: before + nowStandard + after}
 }
 
 var (
-	putNode = newStatement("INSERT INTO node (id, url, version, settings, started, seen, alive, knows) SELECT ?1, ?2, ?3, ?4, now, ?5, "+
+	putNode = NewStatement("INSERT INTO node (id, url, version, settings, started, seen, alive, knows) SELECT ?1, ?2, ?3, ?4, now, ?5, "+
 		"now + ?6, ?7 FROM (SELECT ",
 		" AS now) clock WHERE true ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, alive = excluded.alive")
-	selectNodes = newStatement("SELECT id, url, version, settings, started, seen, position - seen, needs, alive - ",
+	selectNodes = NewStatement("SELECT id, url, version, settings, started, seen, position - seen, needs, alive - ",
 		", (SELECT value FROM kv WHERE name = '"+notePrefix+"' || id) FROM node CROSS JOIN counter ORDER BY id")
 	deleteNode  = &db.Statement{Head: "DELETE FROM node WHERE id = ?"}
-	deleteEnded = newStatement("DELETE FROM node WHERE alive < ", " - 3600000000000 "+
+	deleteEnded = NewStatement("DELETE FROM node WHERE alive < ", " - 3600000000000 "+
 		"AND NOT EXISTS (SELECT 1 FROM kv WHERE name = '"+notePrefix+"' || id)")
 )
 
