@@ -98,6 +98,7 @@ func TestDocsAreEasyToScan(t *testing.T) {
 func TestHeadersAreDocumented(t *testing.T) {
 	page := readFile(t, "docs/reference/headers.md")
 	used := map[string]string{} // a file by the field's name
+	constants := stringConstants(goFiles(t))
 	for _, f := range goFiles(t) {
 		if f.test || strings.HasSuffix(f.dir, "test") {
 			continue
@@ -109,7 +110,7 @@ func TestHeadersAreDocumented(t *testing.T) {
 			continue // columns of tables on the terminal
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
-			for _, name := range fieldNames(n) {
+			for _, name := range fieldNames(n, constants[f.dir]) {
 				used[http.CanonicalHeaderKey(name)] = f.path
 			}
 			return true
@@ -125,11 +126,35 @@ func TestHeadersAreDocumented(t *testing.T) {
 	}
 }
 
+// stringConstants returns the literals of the constants and variables of each folder that consist of one text.
+func stringConstants(files []file) map[string]map[string]*ast.BasicLit {
+	all := map[string]map[string]*ast.BasicLit{}
+	for _, f := range files {
+		if all[f.dir] == nil {
+			all[f.dir] = map[string]*ast.BasicLit{}
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.ValueSpec); ok {
+				for i, e := range spec.Values {
+					if lit, ok := e.(*ast.BasicLit); ok && i < len(spec.Names) {
+						all[f.dir][spec.Names[i].Name] = lit
+					}
+				}
+			}
+			return true
+		})
+	}
+	return all
+}
+
 // fieldNames returns the names of header fields at a node: the first argument of a method of http.Header, an index, or
-// the keys of a literal.
-func fieldNames(n ast.Node) (names []string) {
+// the keys of a literal. A name may be a text or one of the constants of the package.
+func fieldNames(n ast.Node, constants map[string]*ast.BasicLit) (names []string) {
 	add := func(e ast.Expr) {
 		lit, ok := e.(*ast.BasicLit)
+		if id, is := e.(*ast.Ident); is && constants[id.Name] != nil {
+			lit, ok = constants[id.Name], true
+		}
 		if !ok || lit.Kind != token.STRING {
 			return
 		}
