@@ -84,6 +84,21 @@ func TestThePoolReplacesAConnectionThatACancelledStatementHasBroken(t *testing.T
 	}
 }
 
+// TestAStoppedWriterLosesItsLock: others can write again although a process was stopped inside a writing transaction.
+func TestAStoppedWriterLosesItsLock(t *testing.T) {
+	t.Parallel()
+	dsn := stores.Database(t)
+	stopped, other := startPool(t, dsn), startPool(t, dsn)
+	err := stopped.Change(t.Context(), func(c db.Conn) error {
+		if err := other.Change(t.Context(), func(db.Conn) error { return nil }); err != nil {
+			return err
+		}
+		return c.Query(selectSession, 0, nil, func([]driver.Value) error { return nil })
+	})
+	checktest.Equal(t, db.ClassOf(err), db.Away, "class of %v", err)
+	checktest.NoError(t, stopped.Change(t.Context(), func(db.Conn) error { return nil }), "the next transaction")
+}
+
 // A server warns of each of its own tables that a user without rights wants to vacuum.
 func TestSanitizeConcernsOnlyTheTablesOfTheStore(t *testing.T) {
 	t.Parallel()

@@ -42,6 +42,8 @@ func wrapError(err error) error {
 		reason = "there is no such database"
 	case "26000": // invalid_sql_statement_name
 		reason = "PgBouncer keeps no prepared statements; add default_query_exec_mode=exec to store.dsn"
+	case "25P03": // idle_in_transaction_session_timeout
+		class, reason = db.Away, "the database ended a transaction in which nothing happened for 3 s"
 	case "57014": // query_canceled
 		class, reason = db.Locked, "the database ended the statement"
 	case "XX000": // internal_error

@@ -16,6 +16,10 @@ var (
 	beginRead  = &db.Statement{Head: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
 	commit     = &db.Statement{Head: "COMMIT"}
 	setDurable = &db.Statement{Head: "SET LOCAL synchronous_commit = on"}
+
+	// All other writers of the database wait for the lock of a writing transaction. So the server ends the session of a process that
+	// does nothing for longer, for example because it was stopped.
+	limitIdle = &db.Statement{Head: "SET LOCAL idle_in_transaction_session_timeout = 3000"}
 )
 
 // RunTransaction implements db.Conn. A transaction first locks the row of the table counter. So only one transaction at a
@@ -77,6 +81,9 @@ func (c *Conn) begin(ctx context.Context, begin *db.Statement) error {
 	read, err := variant{st: c.hooks.Read}, c.push(variant{st: begin}, "", nil)
 	if begin == beginWrite {
 		read.suffix = " FOR UPDATE"
+		if err == nil {
+			err = c.push(variant{st: limitIdle}, "", nil)
+		}
 		if err == nil && c.durable {
 			err = c.push(variant{st: setDurable}, "", nil)
 		}
