@@ -175,6 +175,7 @@ func (o *others) followSource(ctx context.Context, source string, are bool) erro
 			break // the records are erased
 		}
 		o.app.mirror.NoteChangesElsewhere(changes)
+		o.app.crawler.NoteChangesElsewhere(changes)
 		o.last[source] = changes[len(changes)-1].N
 	}
 	o.last[source] = newest

@@ -166,7 +166,7 @@ func TestUnprintedMemosAreDoubted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := synced(t, 100, Settings{})
 		w.take()
-		note := kvName("post/letters")
+		note := kvPrefix + "post/letters"
 		var m kindState
 		if err := json.Unmarshal(w.kv[note], &m); err != nil || m.Plan == "" {
 			t.Fatalf("%s, %v", w.kv[note], err)

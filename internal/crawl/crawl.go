@@ -107,7 +107,7 @@ type Options struct {
 	Sources  []*spec.Source
 	Mirror   Source
 	Store    Store
-	KV       understudy.KV
+	KV       understudy.SharedKV
 	Jobs     Jobs
 	Settings Settings
 	// Retention is how long records are kept, by source and kind. Older records are not stored, so no walk fetches them.
@@ -130,6 +130,7 @@ type Crawler struct {
 	walks   map[string]*kindCrawl // walks by SOURCE/KIND; the map does not change after New
 	names   []string              // the keys of walks, sorted
 	wake    chan struct{}
+	repoll  atomic.Bool // whether the kinds that are kept complete have changed
 	bounds  *bounds
 	states  *states
 	steps   *clockSteps
@@ -162,9 +163,10 @@ type kindCrawl struct {
 
 	pace atomic.Pointer[pace] // the speed of the running sync; nil if none runs
 
-	mu     sync.Mutex
-	stored *kindState // the state in the store; nil if it was not read yet
-	stall  stall      // why the kind's walks cannot continue
+	stored atomic.Pointer[kindState] // the state in the store; nil if it was not read yet
+
+	mu    sync.Mutex
+	stall stall // why the kind's walks cannot continue
 }
 
 // New returns a crawler. It returns an error if a required option is missing.
@@ -183,6 +185,7 @@ func New(o Options) (*Crawler, error) {
 	}
 	b := &bounds{settings: o.Settings, retention: o.Retention, now: o.Now}
 	s := &states{kv: o.KV, bounds: b, log: o.Logger}
+	s.kept = func() { w.repoll.Store(true); wakeUp(w.wake) }
 	w.bounds, w.states, w.steps = b, s, &clockSteps{states: s, bounds: b, elapsed: o.Elapsed, log: o.Logger}
 	w.status = &status{states: s, bounds: b, down: o.Down}
 	w.nesting = &nesting{bounds: b, store: o.Store}

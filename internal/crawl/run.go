@@ -91,7 +91,7 @@ func (w *Crawler) tryAgain(ctx context.Context, what func(context.Context) error
 // Load reads the state of every kind. It starts to keep the given kinds (source to kinds) complete and polls all kinds
 // that are kept complete. The error wraps ErrInvalid if a given kind does not exist or cannot be synced.
 func (w *Crawler) Load(ctx context.Context, given map[string][]string) error {
-	if err := w.roots.load(ctx); err != nil {
+	if err := errors.Join(w.o.KV.Watch(ctx, kvPrefix, w.states.receive), w.roots.load(ctx)); err != nil {
 		return err
 	}
 	for source, kinds := range given {

@@ -5,12 +5,12 @@ package crawl
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"understudy"
@@ -145,39 +145,69 @@ func subtract(clock, by int64) int64 {
 	return clock - by
 }
 
-func kvName(name string) string { return "walk/" + name }
+// kvPrefix is the beginning of the names under which states are stored in the KV store.
+const kvPrefix = "walk/"
 
-// states reads and writes the state of each kind.
+// states reads and writes the state of each kind. Several processes on one database may do so at once.
 type states struct {
-	kv     understudy.KV
+	kv     understudy.SharedKV
 	bounds *bounds
 	log    *slog.Logger
+	known  sync.Map // the walk of each name of a value; only walks whose state is in memory
+	kept   func()   // called after a walk begins or ceases to be kept complete
+}
+
+// receive puts a stored state into memory, also one that another process has stored. It must not wait for x.mu.
+func (s *states) receive(name string, raw []byte) error {
+	known, _ := s.known.Load(name)
+	x, ok := known.(*kindCrawl)
+	if !ok {
+		return nil
+	}
+	before := x.state.Load()
+	m, kept := s.parse(x, raw)
+	if raw == nil && before != nil {
+		m.Keep = before.Keep // the value was erased
+	}
+	x.state.Store(&m)
+	x.stored.Store(&kept)
+	if before == nil || before.Keep != m.Keep {
+		s.kept()
+	}
+	return nil
 }
 
 // load reads a kind's state from the store, but only once.
 func (s *states) load(ctx context.Context, x *kindCrawl) error {
-	if x.stored != nil {
+	if x.stored.Load() != nil {
 		return nil
 	}
-	raw, err := s.kv.Value(ctx, kvName(x.plan.name()))
-	if err != nil && !errors.Is(err, understudy.ErrNotFound) {
+	name := kvPrefix + x.plan.name()
+	s.known.Store(name, x)
+	raw, err := understudy.ReadValue(ctx, s.kv, name)
+	if err != nil {
 		return fmt.Errorf("walk: %s: %w", x.plan.name(), err)
 	}
-	var m kindState
+	m, kept := s.parse(x, raw)
+	x.state.CompareAndSwap(nil, &m) // a state that was received meanwhile is as new or newer
+	x.stored.CompareAndSwap(nil, &kept)
+	return nil
+}
+
+// parse returns the state that a value describes for the present plan and user, and the state as it is stored.
+func (s *states) parse(x *kindCrawl, raw []byte) (m, kept kindState) {
 	if why := checkState(raw, &m, x.plan.fingerprint()); why != "" {
 		s.log.Warn("walk: "+why+"; reading everything again", "kind", x.plan.name())
 		m = kindState{Keep: m.Keep}
 	}
-	kept := m
+	kept = m
 	m.Plan = x.plan.fingerprint()
 	if m.V = stateVersion; x.plan.kind.UnscopedVar() != "" && m.User != x.plan.source.User {
 		if m.User = x.plan.source.User; len(raw) > 0 { // the stored records may include records of other users
 			m.LostAt = s.bounds.unixNow()
 		}
 	}
-	x.stored = &kept
-	x.state.Store(&m)
-	return nil
+	return m, kept
 }
 
 // checkState parses a stored state and returns why it must be ignored, or "". A state without a fingerprint may
@@ -218,27 +248,32 @@ func (m *kindState) isDifferent(kept kindState) bool {
 	return !reflect.DeepEqual(*m, kept)
 }
 
-// change changes a kind's state and writes it if it differs from the stored one. If the write fails, the
-// state is unchanged.
+// change changes a kind's state and writes it if it differs from the stored one. If the write fails, the state is
+// unchanged. update receives the state that is stored at the moment of the write, so it never undoes what another process
+// has written. It may be called more than once.
 func (s *states) change(ctx context.Context, x *kindCrawl, update func(*kindState)) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := s.load(ctx, x); err != nil {
 		return err
 	}
-	m := *x.state.Load()
-	update(&m)
-	if m.isDifferent(*x.stored) {
-		raw, err := json.Marshal(m)
+	before, stored := x.state.Load(), x.stored.Load()
+	m := *before
+	if update(&m); m.isDifferent(*stored) {
+		err := s.kv.Change(ctx, kvPrefix+x.plan.name(), func(raw []byte) (value []byte, err error) {
+			var kept kindState
+			if m, kept = s.parse(x, raw); reflect.DeepEqual(kept, *stored) { // no other process has written it
+				m = *before
+			}
+			update(&m)
+			return json.Marshal(m)
+		})
 		if err != nil {
 			return fmt.Errorf("walk: %s: %w", x.plan.name(), err)
 		}
-		if err := s.kv.SetValue(ctx, kvName(x.plan.name()), raw); err != nil {
-			return fmt.Errorf("walk: %s: %w", x.plan.name(), err)
-		}
 		kept := m
-		x.stored = &kept
+		x.stored.CompareAndSwap(stored, &kept)
 	}
-	x.state.Store(&m)
+	x.state.CompareAndSwap(before, &m) // if it was replaced, receive has got this state or a newer one
 	return nil
 }

@@ -170,7 +170,7 @@ func TestWhatIsKnownDoesNotGrow(t *testing.T) {
 			}
 		}
 		var m kindState
-		if err := json.Unmarshal(w.kv[kvName("post/letters")], &m); err != nil {
+		if err := json.Unmarshal(w.kv[kvPrefix+"post/letters"], &m); err != nil {
 			t.Fatal(err)
 		}
 		if len(m.Spans) > 8 {

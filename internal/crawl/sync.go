@@ -104,6 +104,9 @@ func (t *jobRun) sync(ctx context.Context) error {
 	if s.mark.Plan = x.plan.fingerprint(); s.mark.Began == 0 {
 		s.mark.Began = w.bounds.unixNow()
 	}
+	if m, err := w.states.read(ctx, x); err != nil || m.ListsWalkedAt != 0 {
+		return err // another process has finished the sync
+	}
 	s.startPace("", s.mark.ListRows)
 	err := s.run(ctx)
 	x.pace.Store(nil)

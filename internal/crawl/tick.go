@@ -81,6 +81,20 @@ func (w *Crawler) HandlePageSaved(_ context.Context, l request.PageSaved) error 
 	return nil
 }
 
+// NoteChangesElsewhere finds the new roots among the changes that other processes have saved. These processes follow
+// the other changes.
+func (w *Crawler) NoteChangesElsewhere(changes []understudy.Change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range changes {
+		name := changes[i].Source + "/" + changes[i].Kind
+		if x := w.walks[name]; x != nil && isDiscovering(x.plan.source) && x.plan.source.Spec.Roots.Kind == changes[i].Kind {
+			w.changed[name] = true
+			wakeUp(w.wake)
+		}
+	}
+}
+
 func wakeUp(wake chan<- struct{}) {
 	select {
 	case wake <- struct{}{}:
@@ -92,6 +106,12 @@ func wakeUp(wake chan<- struct{}) {
 func (w *Crawler) look(ctx context.Context) error {
 	if err := w.steps.check(ctx, w.allWalks()); err != nil {
 		return err
+	}
+	if w.repoll.Swap(false) {
+		if err := w.updatePolls(ctx); err != nil {
+			w.repoll.Store(true)
+			return err
+		}
 	}
 	w.mu.Lock()
 	heads, stirs := w.unread, w.changed

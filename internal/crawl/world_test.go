@@ -80,7 +80,7 @@ type thing struct {
 
 // world is upstream, mirror, store and values in one.
 type world struct {
-	understudy.KV // nothing lists values
+	understudy.SharedKV // nothing lists values
 
 	t    testing.TB
 	spec *spec.Spec

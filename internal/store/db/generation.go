@@ -11,6 +11,7 @@ package db
 import (
 	"context"
 	"database/sql/driver"
+	"strings"
 	"sync/atomic"
 
 	"understudy"
@@ -32,6 +33,7 @@ const (
 	Credentials              // the credentials of programs, among the small values
 	Watches                  // the watches of people, among the small values
 	Keys                     // the keys of cookies, among the small values
+	Progress                 // the states of walks and webhooks, among the small values
 	Kinds                    // how often there was a write to each kind
 	Pages                    // pages were deleted that must not be shown any more
 	position                 // the changes of all topics that every node must have seen before a call returns
@@ -42,8 +44,11 @@ const (
 // awaited are the topics whose changes every node must have seen before the call that changes them returns.
 var awaited = [topics]bool{Silent: true, Erasures: true, Sessions: true, Credentials: true, Kinds: true, Pages: true}
 
-const selectTopics = "SELECT catalog, annotations, indexes, words, moves, silent, erasures, " +
-	"sessions, credentials, watches, keys, kinds, pages, position, "
+// columns are the columns of table counter with the numbers of the topics.
+var columns = [timeline]string{"catalog", "annotations", "indexes", "words", "moves", "silent", "erasures", "sessions", "credentials",
+	"watches", "keys", "progress", "kinds", "pages", "position"}
+
+var selectTopics = "SELECT " + strings.Join(columns[:], ", ") + ", "
 
 var (
 	selectGenerations = &Statement{Head: selectTopics + "CAST(0 AS bigint) FROM counter", Standard: selectTopics +
@@ -52,16 +57,14 @@ var (
 	selectTopicsOnly = &Statement{Head: selectGenerations.Head}
 	// errReplaced is the error of each transaction after the timeline has changed or the position has gone back.
 	errReplaced = &Error{Class: Away, Reason: understudy.ErrReplaced.Error(), Err: understudy.ErrReplaced}
-	increment   = [topics]*Statement{
-		{Head: "UPDATE counter SET catalog = catalog + 1"}, {Head: "UPDATE counter SET annotations = annotations + 1"},
-		{Head: "UPDATE counter SET indexes = indexes + 1"}, {Head: "UPDATE counter SET words = words + 1"},
-		{Head: "UPDATE counter SET moves = moves + 1"}, {Head: "UPDATE counter SET silent = silent + 1"},
-		{Head: "UPDATE counter SET erasures = erasures + 1"}, {Head: "UPDATE counter SET sessions = sessions + 1"},
-		{Head: "UPDATE counter SET credentials = credentials + 1"}, {Head: "UPDATE counter SET watches = watches + 1"},
-		{Head: "UPDATE counter SET keys = keys + 1"}, {Head: "UPDATE counter SET kinds = kinds + 1"},
-		{Head: "UPDATE counter SET pages = pages + 1"}, {Head: "UPDATE counter SET position = position + 1"},
-	}
 )
+
+var increment = func() (all [timeline]*Statement) {
+	for t, name := range columns {
+		all[t] = &Statement{Head: "UPDATE counter SET " + name + " = " + name + " + 1"}
+	}
+	return all
+}()
 
 // generations are the numbers of all topics.
 type generations [topics]int64

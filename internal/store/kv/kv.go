@@ -38,8 +38,8 @@ type Table struct {
 func New(pool *db.Pool, log *slog.Logger) *Table {
 	understudy.SetDefaults(&log, nil)
 	k := &Table{pool: pool, log: log}
-	for i, w := range watchable {
-		pool.SetLoader(w.topic, func(_ context.Context, c db.Conn) error { return k.reload(c, i) })
+	for _, w := range watchable {
+		pool.SetLoader(w.topic, func(_ context.Context, c db.Conn) error { return k.reload(c, w.topic) })
 	}
 	return k
 }
@@ -115,15 +115,15 @@ func check(name string, value []byte) error {
 func (k *Table) ReadValues(ctx context.Context, prefix string) (map[string][]byte, error) {
 	var all map[string][]byte
 	err := k.pool.Read(ctx, func(c db.Conn) (err error) {
-		all, err = readValues(c, prefix)
+		all, err = readValues(c, prefix, maxValues)
 		return err
 	})
 	return all, db.WrapError(false, err, "values %s", understudy.Clip(prefix))
 }
 
-func readValues(c db.Conn, prefix string) (map[string][]byte, error) {
+func readValues(c db.Conn, prefix string, limit int64) (map[string][]byte, error) {
 	all := map[string][]byte{}
-	return all, c.Query(selectPrefix, 0, []driver.Value{prefix, int64(maxValues)}, func(r []driver.Value) error {
+	return all, c.Query(selectPrefix, 0, []driver.Value{prefix, limit}, func(r []driver.Value) error {
 		all[r[0].(string)] = cloneBytes(r[1])
 		return nil
 	})

@@ -11,6 +11,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"strings"
 
 	"understudy"
@@ -21,7 +22,8 @@ import (
 var watchable = [...]struct {
 	prefix string
 	topic  db.Topic
-}{{"session/", db.Sessions}, {"credential/", db.Credentials}, {"watch/", db.Watches}, {"cookies/", db.Keys}}
+}{{"session/", db.Sessions}, {"credential/", db.Credentials}, {"watch/", db.Watches}, {"cookies/", db.Keys},
+	{"walk/", db.Progress}, {"feed/webhook/", db.Progress}}
 
 // watched has the values of one topic. Only the goroutine with the writing connection uses it.
 type watched struct {
@@ -35,7 +37,7 @@ var seed = maphash.MakeSeed()
 // begins. put must not wait for a lock whose holder uses the store. Watch returns the first error of put; a later error is
 // logged. If put returns an error, it must not use the former value any more.
 //
-// The prefix is one of session/, credential/, watch/ and cookies/.
+// The prefix is one of session/, credential/, watch/, cookies/, walk/ and feed/webhook/.
 func (k *Table) Watch(ctx context.Context, prefix string, put func(name string, value []byte) error) error {
 	i := findWatchable(prefix)
 	if i < 0 || watchable[i].prefix != prefix {
@@ -45,7 +47,7 @@ func (k *Table) Watch(ctx context.Context, prefix string, put func(name string, 
 	err := k.pool.Write(ctx, func(c db.Conn) (broken bool, err error) {
 		sums := map[string]uint64{}
 		broken, err = c.RunReading(ctx, func() error {
-			all, err := readValues(c, prefix)
+			all, err := readValues(c, prefix, math.MaxInt64)
 			for name, value := range all {
 				sums[name] = maphash.Bytes(seed, value)
 				if refused == nil {
@@ -116,19 +118,23 @@ func (k *Table) notify(i int, name string, value []byte) {
 }
 
 // reload reads the values of a topic again after another process has changed some of them.
-func (k *Table) reload(c db.Conn, i int) error {
-	w := &k.watched[i]
-	all, err := readValues(c, watchable[i].prefix)
-	if err != nil {
-		return fmt.Errorf("read the values of %s: %w", watchable[i].prefix, err)
-	}
-	for name := range w.sums {
-		if all[name] == nil {
-			k.notify(i, name, nil)
+func (k *Table) reload(c db.Conn, topic db.Topic) error {
+	for i, one := range watchable {
+		if one.topic != topic {
+			continue
 		}
-	}
-	for name, value := range all {
-		k.notify(i, name, value)
+		all, err := readValues(c, one.prefix, math.MaxInt64)
+		if err != nil {
+			return fmt.Errorf("read the values of %s: %w", one.prefix, err)
+		}
+		for name := range k.watched[i].sums {
+			if all[name] == nil {
+				k.notify(i, name, nil)
+			}
+		}
+		for name, value := range all {
+			k.notify(i, name, value)
+		}
 	}
 	return nil
 }

@@ -196,7 +196,7 @@ func TestWatchRefuses(t *testing.T) {
 	if err := a.KV.Watch(t.Context(), "watch/", put); err != odd {
 		t.Errorf("a value that cannot be read: %v", err)
 	}
-	for _, prefix := range []string{"", "watch", "watch/1", "walk/"} {
+	for _, prefix := range []string{"", "watch", "watch/1", "walks/"} {
 		if err := a.KV.Watch(t.Context(), prefix, put); !errors.Is(err, understudy.ErrInvalid) {
 			t.Errorf("watch %q: %v", prefix, err)
 		}
