@@ -28,9 +28,13 @@ func (f *Feed) Deliver(ctx context.Context, run outbox.Run) error {
 	if one == nil {
 		return nil
 	}
-	err := one.progress.line.Deliver(ctx, func() error { return f.deliver(ctx, run, one) })
+	r := f.readers[one.settings.Source]
+	err := r.readNew(ctx) // another process may have added the job
 	if err == nil {
-		f.readers[one.settings.Source].notify() // changes may have been stored while the job was ending
+		err = one.progress.line.Deliver(ctx, func() error { return f.deliver(ctx, run, one) })
+	}
+	if err == nil {
+		r.notify() // changes may have been stored while the job was ending
 	}
 	return err
 }
@@ -38,9 +42,7 @@ func (f *Feed) Deliver(ctx context.Context, run outbox.Run) error {
 // deliver sends batch after batch. It also ends when new settings apply; then a new job delivers the remaining changes.
 func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 	for delivered := 0; ; {
-		one.progress.mu.Lock()
-		state, moves := one.progress.state, one.progress.resumes
-		one.progress.mu.Unlock()
+		state := one.progress.load()
 		if f.hooks.get(one.settings.Name) != one || state.Paused != "" || f.o.Now().Before(state.NotBefore) {
 			return nil
 		}
@@ -56,20 +58,26 @@ func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 			one.progress.mu.Unlock()
 			return nil
 		}
+		taken := true
 		if b.count > 0 {
-			if taken, err := f.send(ctx, one, b, state, moves); !taken {
-				return err
-			}
+			taken, err = f.send(ctx, one, b, &state)
 		}
-		err = f.updateState(ctx, one, moves, func(s *hookState) {
-			s.After, s.BatchEnd = b.until, 0
-			if b.count > 0 {
-				s.Error, s.Failing, s.NotBefore = "", time.Time{}, time.Time{}
-				s.Delivered += int64(b.count)
-				s.At = f.o.Now().UTC()
-			}
-		})
-		if err != nil {
+		if taken {
+			err = f.updateState(ctx, one, &state, func(s *hookState) {
+				s.After, s.BatchEnd = b.until, 0
+				if b.count > 0 {
+					s.Error, s.Failing, s.NotBefore = "", time.Time{}, time.Time{}
+					s.Delivered += int64(b.count)
+					s.At = f.o.Now().UTC()
+				}
+			})
+		}
+		switch {
+		case errors.Is(err, errMoved) && one.progress.load().Replays != state.Replays:
+			continue // a person has moved it
+		case errors.Is(err, errMoved): // another process delivers, because this one was paused
+			return nil
+		case err != nil || !taken:
 			return err
 		}
 		head, err := f.readers[one.settings.Source].readLast(ctx, b.until)
@@ -151,11 +159,12 @@ func quote(s string) string {
 
 // send sends a batch and reports whether the receiver accepted it. It saves the end of the batch first, so that a
 // retry sends the same batch. If taken is false and err is nil, the webhook was paused.
-func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, moves int) (taken bool, err error) {
+func (f *Feed) send(ctx context.Context, one *hook, b *batch, state *hookState) (taken bool, err error) {
 	if state.BatchEnd != b.until {
-		if err := f.updateState(ctx, one, moves, func(s *hookState) { s.BatchEnd = b.until }); err != nil {
+		if err := f.updateState(ctx, one, state, func(s *hookState) { s.BatchEnd = b.until }); err != nil {
 			return false, err
 		}
+		state.BatchEnd = b.until
 	}
 	h := &one.settings
 	err = understudy.RecordAudit(ctx, f.o.Audit, understudy.AuditEntry{
@@ -181,7 +190,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 	case !since.IsZero() && now.Sub(since) >= f.o.Limits.Pause:
 		paused = fmt.Sprintf("every attempt has failed since %s; the last error: %v", since.UTC().Format(time.RFC3339), err)
 	}
-	kept := f.updateState(ctx, one, moves, func(s *hookState) {
+	kept := f.updateState(ctx, one, state, func(s *hookState) {
 		if s.Error = understudy.PlainText(err); s.Paused == "" { // if Paused is already set, a person has paused the webhook meanwhile
 			s.Paused = paused
 		}
@@ -200,21 +209,26 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state hookState, m
 	return false, fmt.Errorf("feed: webhook %s: %w", one.settings.Name, errors.Join(err, kept))
 }
 
-// updateState changes a webhook's state and saves it, even if the job is cancelled. If a person has moved the
-// position meanwhile, it ignores the change.
-func (f *Feed) updateState(ctx context.Context, one *hook, moves int, change func(*hookState)) error {
+// updateState changes a webhook's state and saves it, even if the job is cancelled. If a person or another process has
+// moved the position since the state before, it returns errMoved.
+func (f *Feed) updateState(ctx context.Context, one *hook, before *hookState, change func(*hookState)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
-	one.progress.mu.Lock()
-	defer one.progress.mu.Unlock()
-	if one.progress.resumes != moves {
+	err := f.hooks.changeState(ctx, one, func(s *hookState) error {
+		if s.After != before.After || s.BatchEnd != before.BatchEnd || s.Replays != before.Replays {
+			return errMoved
+		}
+		change(s)
 		return nil
-	}
-	if err := f.hooks.saveState(ctx, one, change); err != nil {
+	})
+	if err != nil {
 		return fmt.Errorf("feed: save the position of webhook %s: %w", one.settings.Name, err)
 	}
 	return nil
 }
+
+// errMoved means that a person or another process has moved the position of a webhook.
+var errMoved = errors.New("the position was moved meanwhile")
 
 // saveTimeout is the time limit for saving the position of a webhook.
 const saveTimeout = 5 * time.Second
@@ -227,10 +241,7 @@ func (f *Feed) SendMessage(ctx context.Context, webhook, sort, key string, data 
 	if one == nil {
 		return fmt.Errorf("feed: %w: no webhook is called %q", understudy.ErrInvalid, understudy.Clip(webhook))
 	}
-	one.progress.mu.Lock()
-	paused := one.progress.state.Paused
-	one.progress.mu.Unlock()
-	if paused != "" {
+	if paused := one.progress.load().Paused; paused != "" {
 		return fmt.Errorf("feed: %w: webhook %s is paused: %s", understudy.ErrInvalid, one.settings.Name, paused)
 	}
 	body, err := json.Marshal(map[string]any{"type": sort, "timestamp": f.o.Now().UTC(), "data": data})

@@ -13,6 +13,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -88,7 +89,7 @@ func (l Limits) withDefaults() Limits {
 type Options struct {
 	Sources []*spec.Source
 	Store   Store
-	KV      understudy.KV
+	KV      understudy.SharedKV
 	Policy  Policy
 	Limits  Limits
 	// Enqueue creates a job. If a job with the same key is waiting or running, it returns that job. If Enqueue is
@@ -170,7 +171,7 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 	}
 	f.hooks = newHooks(f)
 	first := newPolicy(o.Policy)
-	if err := f.hooks.replaceAll(ctx, first); err != nil {
+	if err := errors.Join(o.KV.Watch(ctx, hookPrefix, f.hooks.receive), f.hooks.replaceAll(ctx, first)); err != nil {
 		return nil, err
 	}
 	f.current.Store(first)

@@ -28,9 +28,10 @@ var epoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
 // table is a store of changes and values.
 type table struct {
-	understudy.KV // the feed never asks for Values
+	understudy.SharedKV // the feed never asks for Values
 
 	mu    sync.Mutex
+	watch []func(name string, value []byte) error
 	rows  map[string][]understudy.Change
 	notes map[string][]byte
 	reads int
@@ -84,8 +85,18 @@ func (t *table) Change(_ context.Context, name string, change func([]byte) ([]by
 	value, err := change(slices.Clone(t.notes[name]))
 	if err = errors.Join(t.err, err); err == nil {
 		t.notes[name] = value
+		for _, put := range t.watch {
+			if strings.HasPrefix(name, hookPrefix) {
+				err = errors.Join(err, put(name, value))
+			}
+		}
 	}
 	return err
+}
+
+func (t *table) Watch(_ context.Context, _ string, put func(name string, value []byte) error) error {
+	t.watch = append(t.watch, put)
+	return nil
 }
 
 // put appends changes, which get their numbers.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,10 +82,9 @@ type progress struct {
 	line *outbox.Line
 
 	mu      sync.Mutex
-	state   hookState
-	resumes int   // how often a person resumed the webhook or moved its position
-	scanned int64 // the number of the change up to which no further job is needed
-	due     bool  // whether there may be changes to deliver
+	state   hookState // the saved state; other processes may change it, too
+	scanned int64     // the number of the change up to which no further job is needed
+	due     bool      // whether there may be changes to deliver
 }
 
 // hooks are the webhooks of the current policy, by name.
@@ -96,7 +96,28 @@ type hooks struct {
 
 func newHooks(f *Feed) *hooks { return &hooks{f: f, byName: map[string]*hook{}} }
 
-func hookKey(name string) string { return "feed/webhook/" + name }
+// hookPrefix is the beginning of the names under which the states of webhooks are stored in the KV store.
+const hookPrefix = "feed/webhook/"
+
+// receive puts a saved state into memory. A state that was erased stays in memory.
+func (h *hooks) receive(name string, value []byte) error {
+	one := h.get(strings.TrimPrefix(name, hookPrefix))
+	if one == nil || value == nil {
+		return nil
+	}
+	var s hookState
+	if err := json.Unmarshal(value, &s); err != nil {
+		return err
+	}
+	p := one.progress
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.After > p.state.After && s.After >= p.scanned {
+		p.scanned, p.due = s.After, false
+	}
+	p.state = s
+	return nil
+}
 
 // replaceAll replaces the webhooks by those of a policy. If one of them is invalid, nothing changes. A new webhook
 // begins at the newest change; a known webhook continues at its position.
@@ -143,35 +164,42 @@ func (h *hooks) newHook(ctx context.Context, one Hook, under *policy) (*hook, er
 		return made, nil
 	}
 	made.progress = &progress{line: outbox.NewLine(), due: true}
-	note, err := understudy.ReadValue(ctx, h.f.o.KV, hookKey(one.Name))
+	last, err := r.readLast(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	if note != nil {
-		if err := json.Unmarshal(note, &made.progress.state); err != nil {
-			return nil, fmt.Errorf("its saved state cannot be read: %w", err)
+	return made, h.changeState(ctx, made, func(s *hookState) error {
+		if s.Source != one.Source {
+			*s = hookState{Source: one.Source, After: last}
 		}
-	}
-	if made.progress.state.Source != one.Source {
-		last, err := r.readLast(ctx, 0)
-		if err != nil {
-			return nil, err
-		}
-		made.progress.state = hookState{Source: one.Source, After: last}
-	}
-	return made, h.saveState(ctx, made, func(*hookState) {})
+		made.progress.state = *s
+		return nil
+	})
 }
 
-// saveState changes and saves the state. The caller must hold one.progress.mu, unless no other goroutine knows the
-// webhook yet.
-func (h *hooks) saveState(ctx context.Context, one *hook, change func(*hookState)) error {
-	next := one.progress.state
-	change(&next)
-	if err := understudy.WriteJSON(ctx, h.f.o.KV, hookKey(one.settings.Name), next); err != nil {
-		return err
-	}
-	one.progress.state = next
-	return nil
+// changeState changes the saved state. change receives the state that is saved at this moment. If it returns an error,
+// nothing changes, and changeState returns that error.
+func (h *hooks) changeState(ctx context.Context, one *hook, change func(*hookState) error) error {
+	s := one.progress.load()
+	return h.f.o.KV.Change(ctx, hookPrefix+one.settings.Name, func(value []byte) ([]byte, error) {
+		if value != nil {
+			s = hookState{}
+			if err := json.Unmarshal(value, &s); err != nil {
+				return nil, fmt.Errorf("its saved state cannot be read: %w", err)
+			}
+		}
+		if err := change(&s); err != nil {
+			return nil, err
+		}
+		return json.Marshal(s)
+	})
+}
+
+// load returns the state.
+func (p *progress) load() hookState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state
 }
 
 func (h *hooks) get(name string) *hook {
@@ -259,20 +287,20 @@ func (h *hooks) resume(ctx context.Context, name string, after *int64) error {
 			return newInvalid("after=%d is not the number of a change; write a number from 0 to %d, the newest change", *after, last)
 		}
 	}
-	one.progress.mu.Lock()
-	defer one.progress.mu.Unlock()
-	err := h.saveState(ctx, one, func(s *hookState) {
+	err := h.changeState(ctx, one, func(s *hookState) error {
 		if after != nil {
 			s.After, s.BatchEnd = *after, 0
 			s.Replays++
 		}
 		s.Paused, s.Error, s.Failing, s.NotBefore = "", "", time.Time{}, time.Time{}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("feed: %w", err)
 	}
-	one.progress.resumes++
+	one.progress.mu.Lock()
 	one.progress.due = true
+	one.progress.mu.Unlock()
 	one.progress.line.Release()
 	r.notify()
 	return nil
@@ -295,16 +323,14 @@ func (f *Feed) Pause(ctx context.Context, name, by string) error {
 	if one == nil {
 		return fmt.Errorf("feed: %w: no webhook is called %q", understudy.ErrNotFound, understudy.Clip(name))
 	}
-	one.progress.mu.Lock()
-	defer one.progress.mu.Unlock()
-	if one.progress.state.Paused != "" {
+	if one.progress.load().Paused != "" {
 		return nil
 	}
 	why := "paused by hand"
 	if by != "" {
 		why += " by " + understudy.Clip(by)
 	}
-	if err := f.hooks.saveState(ctx, one, func(s *hookState) { s.Paused = why }); err != nil {
+	if err := f.hooks.changeState(ctx, one, func(s *hookState) error { s.Paused = why; return nil }); err != nil {
 		return fmt.Errorf("feed: %w", err)
 	}
 	f.o.Logger.Info("webhook paused", "webhook", name, "why", why)
@@ -315,9 +341,7 @@ func (f *Feed) Pause(ctx context.Context, name, by string) error {
 func (f *Feed) Webhooks() []request.Webhook {
 	all := []request.Webhook{}
 	for _, one := range f.hooks.all() {
-		one.progress.mu.Lock()
-		s := one.progress.state
-		one.progress.mu.Unlock()
+		s := one.progress.load()
 		r := f.readers[one.settings.Source]
 		r.mu.Lock()
 		head := r.head

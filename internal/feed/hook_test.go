@@ -140,7 +140,7 @@ func hooked(t testing.TB, tab *table, h Hook) (*Feed, *clock) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if tab.notes[hookKey("crm")] == nil {
+	if tab.notes[hookPrefix+"crm"] == nil {
 		t.Error("the place was not kept")
 	}
 	return f, c
