@@ -200,7 +200,7 @@ var imports = map[string]string{
 		"upstream/body upstream/throttle upstream/tokens spec/auth",
 	"upstream/body":     ". kit/semaphore",
 	"upstream/throttle": ". kit/retry kit/touch request",
-	"upstream/tokens":   ".",
+	"upstream/tokens":   ". kit/retry",
 }
 
 func TestTheTableOfImports(t *testing.T) {

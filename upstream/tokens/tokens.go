@@ -48,6 +48,8 @@ type Issuer struct {
 	o    Options
 	http *http.Client
 	mu   sync.Mutex // ensures that refresh tokens are used one after the other, because each may be valid only once
+
+	vaults map[string]*vault // by the first refresh token
 }
 
 const (
@@ -75,7 +77,8 @@ func New(o Options) (*Issuer, error) {
 			TLSHandshakeTimeout: 10 * time.Second}
 	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Issuer{o: o, http: &http.Client{Transport: o.Transport, CheckRedirect: stay, Timeout: exchangeTimeout}}, nil
+	client := &http.Client{Transport: o.Transport, CheckRedirect: stay, Timeout: exchangeTimeout}
+	return &Issuer{o: o, vaults: map[string]*vault{}, http: client}, nil
 }
 
 // RefusedError says that the endpoint refused the secret, so that a retry would fail too.

@@ -3,6 +3,7 @@
 package tokens
 
 import (
+	"bytes"
 	"context"
 	"crypto"
 	"crypto/rand"
@@ -36,19 +37,14 @@ type memory struct {
 	full bool
 }
 
-func (m *memory) Value(_ context.Context, name string) ([]byte, error) {
+func (m *memory) Change(_ context.Context, name string, change func([]byte) ([]byte, error)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.of[name] == nil {
-		return nil, fmt.Errorf("%w: %s", understudy.ErrNotFound, name)
-	}
-	return m.of[name], nil
-}
-
-func (m *memory) SetValue(_ context.Context, name string, value []byte) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.full {
+	value, err := change(bytes.Clone(m.of[name]))
+	switch {
+	case err != nil || bytes.Equal(value, m.of[name]):
+		return err
+	case m.full:
 		return errors.New("the disk is full")
 	}
 	m.of[name] = value
