@@ -3,9 +3,11 @@
 package lastday
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,24 +57,40 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// Days contains the counts of all sources. It is safe for concurrent use.
+// Days contains the counts of all sources, of all processes on the database. The counts of other processes are up to a
+// minute old. It is safe for concurrent use.
 type Days struct {
 	o Options
 
 	mu      sync.Mutex
-	hours   map[string][]Counts // the counts of the last hours by source, with the oldest hour first
-	seen    map[string]Counts   // the result of Read at the last update
-	changed bool                // whether there are counts that are not saved
+	saved   days              // the counts as they were last saved
+	unsaved days              // what this process has counted since
+	seen    map[string]Counts // the result of Read at the last update
 }
 
-// New reads the counts that an earlier process saved. If they can't be read, it logs the error and starts with
-// empty counts.
+// days are the counts of the last hours by source, with the oldest hour first.
+type days map[string][]Counts
+
+// add adds the counts of more.
+func (d days) add(more days) {
+	for source, all := range more {
+		for _, c := range all {
+			i, found := slices.BinarySearchFunc(d[source], c.Start, func(h Counts, start int64) int { return cmp.Compare(h.Start, start) })
+			if !found {
+				d[source] = slices.Insert(d[source], i, Counts{Start: c.Start})
+			}
+			d[source][i].add(c, 1)
+		}
+	}
+}
+
+// New reads the counts that were saved. If they can't be read, it logs the error and starts with empty counts.
 func New(ctx context.Context, o Options) *Days {
-	d := &Days{o: o, hours: map[string][]Counts{}, seen: map[string]Counts{}}
-	err := understudy.ReadJSON(ctx, o.KV, valueName, &d.hours)
-	if err != nil || d.hours == nil {
+	d := &Days{o: o, saved: days{}, unsaved: days{}, seen: map[string]Counts{}}
+	err := understudy.ReadJSON(ctx, o.KV, valueName, &d.saved)
+	if err != nil || d.saved == nil {
 		o.Log.Warn("the counts of the last day start again at zero", "err", err)
-		d.hours = map[string][]Counts{}
+		d.saved = days{}
 	}
 	return d
 }
@@ -82,30 +100,26 @@ func (d *Days) Sum(source string) (sum Counts) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.update(source)
-	for _, h := range d.hours[source] {
-		sum.add(h, 1)
+	for _, h := range slices.Concat(d.saved[source], d.unsaved[source]) {
+		if h.Start > d.firstHour() {
+			sum.add(h, 1)
+		}
 	}
 	return sum
 }
 
-// update adds the counts since the last call to the current hour, and removes hours that are too old. The caller
-// must hold the lock.
+// firstHour returns the beginning of the first hour that counts no more.
+func (d *Days) firstHour() int64 { return d.o.Now().Add(-hours * time.Hour).Unix() }
+
+// update counts what happened since the last call. The caller must hold the lock.
 func (d *Days) update(source string) {
-	now := d.o.Now()
-	all, read := d.hours[source], d.o.Read(source)
-	for len(all) > 0 && all[0].Start <= now.Add(-hours*time.Hour).Unix() {
-		all = all[1:]
-	}
+	read := d.o.Read(source)
 	more := read
 	if more.add(d.seen[source], -1); more != (Counts{}) {
-		start := now.Truncate(time.Hour).Unix()
-		if len(all) == 0 || all[len(all)-1].Start < start {
-			all = append(all, Counts{Start: start})
-		}
-		all[len(all)-1].add(more, 1)
-		d.changed = true
+		more.Start = d.o.Now().Truncate(time.Hour).Unix()
+		d.unsaved.add(days{source: {more}})
 	}
-	d.hours[source], d.seen[source] = all, read
+	d.seen[source] = read
 }
 
 // Run saves the counts once a minute, and when ctx ends.
@@ -123,7 +137,7 @@ func (d *Days) Run(ctx context.Context) error {
 	}
 }
 
-// save stores the counts if they have changed.
+// save adds the counts of this process to the saved ones, and reads those of the other processes.
 func (d *Days) save(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
@@ -131,20 +145,26 @@ func (d *Days) save(ctx context.Context) {
 	for _, source := range d.o.Sources {
 		d.update(source)
 	}
-	changed := d.changed
-	data, err := json.Marshal(d.hours)
-	d.changed = false
+	more, first := d.unsaved, d.firstHour()
+	d.unsaved = days{}
 	d.mu.Unlock()
-	if !changed {
-		return
-	}
-	if err == nil {
-		err = d.o.KV.SetValue(ctx, valueName, data)
-	}
+	var saved days
+	err := d.o.KV.Change(ctx, valueName, func(old []byte) ([]byte, error) {
+		if saved = nil; json.Unmarshal(old, &saved) != nil || saved == nil {
+			saved = days{} // the value is empty or unreadable
+		}
+		saved.add(more)
+		for source := range saved {
+			saved[source] = slices.DeleteFunc(saved[source], func(h Counts) bool { return h.Start <= first })
+		}
+		return json.Marshal(saved)
+	})
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if err != nil {
 		d.o.Log.Warn("the counts of the last day cannot be saved", "err", err)
-		d.mu.Lock()
-		d.changed = true
-		d.mu.Unlock()
+		d.unsaved.add(more)
+		return
 	}
+	d.saved = saved
 }

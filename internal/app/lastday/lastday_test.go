@@ -28,7 +28,13 @@ func (v values) SetValue(_ context.Context, name string, value []byte) error {
 	return nil
 }
 
-func (values) Change(context.Context, string, func([]byte) ([]byte, error)) error { panic("not used") }
+func (v values) Change(_ context.Context, name string, change func([]byte) ([]byte, error)) error {
+	value, err := change(v[name])
+	if err == nil {
+		v[name] = value
+	}
+	return err
+}
 
 // process is one that counts.
 type process struct {
@@ -92,6 +98,21 @@ func TestDamagedCountsBeginAnew(t *testing.T) {
 		p.end(t)
 		if got := begin(t, kv, &now).days.Sum("web"); got != (Counts{Warm: 1}) {
 			t.Errorf("%q, saved: %+v", text, got)
+		}
+	}
+}
+
+func TestCountsOfProcessesAreAdded(t *testing.T) {
+	kv, now := values{}, time.Date(2026, 6, 1, 12, 50, 0, 0, time.UTC)
+	a, b := begin(t, kv, &now), begin(t, kv, &now)
+	a.counted.Warm, b.counted.Warm, b.counted.Cold = 5, 7, 1
+	for _, p := range []*process{a, b, a, b} {
+		p.days.save(t.Context())
+	}
+	b.counted.Warm++ // not saved yet
+	for i, p := range []*process{a, b} {
+		if got, want := p.days.Sum("web"), (Counts{Warm: int64(12 + i), Cold: 1}); got != want {
+			t.Errorf("process %d: %+v, want %+v", i, got, want)
 		}
 	}
 }
