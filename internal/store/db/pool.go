@@ -75,9 +75,8 @@ func (p *Pool) Start(ctx context.Context, writer Conn, load func() error) error 
 	return nil
 }
 
-// Begin registers a use of the database, as Write and UseReader do. The caller must call leave when the use ends. After
-// RefuseCalls it returns ErrClosed.
-func (p *Pool) Begin() (leave func(), err error) {
+// begin registers a use of the database. The caller must call leave when the use ends. After RefuseCalls it returns ErrClosed.
+func (p *Pool) begin() (leave func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -96,11 +95,13 @@ func (p *Pool) take(ctx context.Context, from chan Conn) (c Conn, err error) {
 		return nil, ctx.Err()
 	}
 	if c == nil {
-		if c, err = p.Engine.Dial(ctx, from == p.writer); err != nil {
+		if c, err = p.Engine.Dial(ctx, from != p.readers); err != nil {
 			from <- nil
 			return nil, err
 		}
-		p.addHooks(c, from == p.writer)
+		if from == p.readers || from == p.writer {
+			p.addHooks(c, from == p.writer)
+		}
 	}
 	return c, nil
 }
@@ -181,7 +182,7 @@ func (p *Pool) Release(ctx context.Context, work func(c Conn) (broken bool, err 
 
 // Write waits for its turn and runs work with the writing connection.
 func (p *Pool) Write(ctx context.Context, work func(c Conn) (broken bool, err error)) error {
-	leave, err := p.Begin()
+	leave, err := p.begin()
 	if err != nil {
 		return err
 	}
@@ -217,17 +218,23 @@ func (p *Pool) Read(ctx context.Context, work func(c Conn) error) error {
 
 // UseReader runs work with a reading connection, without a transaction.
 func (p *Pool) UseReader(ctx context.Context, work func(c Conn) (broken bool, err error)) error {
-	leave, err := p.Begin()
+	return p.Use(ctx, p.readers, work)
+}
+
+// Use runs work with a connection of a channel, which the caller owns and closes. In place of nil it dials a connection that
+// may write. Its transactions lock nothing and load no changes of other processes.
+func (p *Pool) Use(ctx context.Context, from chan Conn, work func(c Conn) (broken bool, err error)) error {
+	leave, err := p.begin()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	c, err := p.take(ctx, p.readers)
+	c, err := p.take(ctx, from)
 	if err != nil {
 		return err
 	}
 	broken, err := work(c)
-	giveBack(p.readers, c, broken)
+	giveBack(from, c, broken)
 	return err
 }
 

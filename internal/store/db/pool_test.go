@@ -87,12 +87,11 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 
 func TestRefusedCallsSayThatItIsClosed(t *testing.T) {
 	p, _ := startPool(t)
-	leave, err := p.Begin()
-	checktest.MustNoError(t, err, "begin")
-	checktest.True(t, !p.RefuseCalls(), "calls were refused before")
-	_, err = p.Begin()
+	err := p.Read(t.Context(), func(db.Conn) error {
+		checktest.True(t, !p.RefuseCalls(), "calls were refused before")
+		return p.Read(t.Context(), func(db.Conn) error { t.Error("a call after it runs"); return nil })
+	})
 	checktest.True(t, errors.Is(err, understudy.ErrClosed), "a call after it: %v", err)
-	leave()
 	p.WaitForCalls()
 	checktest.True(t, p.RefuseCalls(), "it forgot that calls are refused")
 }

@@ -84,41 +84,10 @@ func New(pool *db.Pool, noteWrite func()) *Table {
 
 // use runs work with a connection for claims. work must be a single statement.
 func (t *Table) use(ctx context.Context, work func(c db.Conn) error) error {
-	leave, err := t.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return t.take(ctx, t.claims, func(c db.Conn) (bool, error) {
+	return t.pool.Use(ctx, t.claims, func(c db.Conn) (bool, error) {
 		err := c.LimitTime(ctx, Lease, func() error { return work(c) })
 		return err != nil, err
 	})
-}
-
-// take runs work with a connection that it takes from a channel.
-func (t *Table) take(ctx context.Context, from chan db.Conn, work func(c db.Conn) (broken bool, err error)) (err error) {
-	var c db.Conn
-	select {
-	case c = <-from:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	broken := false
-	defer func() {
-		if broken {
-			_ = c.Close()
-			c = nil
-		}
-		from <- c
-	}()
-	if c == nil {
-		if c, err = t.pool.Engine.Dial(ctx, true); err != nil {
-			c = nil
-			return err
-		}
-	}
-	broken, err = work(c)
-	return err
 }
 
 // Close closes the connections. No other call may be running.
@@ -136,15 +105,10 @@ func (t *Table) Close() (err error) {
 // Renew loads the changes of other nodes into memory, records this in the row of the node, and renews the node's lease. It
 // returns all nodes, also those whose lease has ended in the last hour. The lease begins before the call.
 func (t *Table) Renew(ctx context.Context, n Node) (all []Node, err error) {
-	leave, err := t.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	if err := t.pool.Refresh(ctx); err != nil {
 		return nil, db.WrapError(false, err, "load what other processes have changed")
 	}
-	err = t.take(ctx, t.conn, db.Transaction(ctx, func(c db.Conn) error {
+	err = t.pool.Use(ctx, t.conn, db.Transaction(ctx, func(c db.Conn) error {
 		err := c.Execute(putNode, 0, n.ID, n.URL, n.Version, n.Settings, t.pool.Position(), int64(Lease), int64(migrations.Newest))
 		if err == nil {
 			err = c.Execute(deleteEnded, 0)
@@ -162,11 +126,6 @@ func (t *Table) Timeline() int64 { return t.pool.Timeline() }
 
 // List returns all nodes.
 func (t *Table) List(ctx context.Context) (all []Node, err error) {
-	leave, err := t.pool.Begin()
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	err = t.pool.Read(ctx, func(c db.Conn) (err error) {
 		all, err = list(c)
 		return err
@@ -193,11 +152,6 @@ func CountRunning(c db.Conn) (n int, err error) {
 
 // Remove deletes the row of a node that ends, so that no other node waits for it.
 func (t *Table) Remove(ctx context.Context, id string) error {
-	leave, err := t.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	err = t.take(ctx, t.conn, db.Transaction(ctx, func(c db.Conn) error { return c.Execute(deleteNode, 0, id) }))
+	err := t.pool.Use(ctx, t.conn, db.Transaction(ctx, func(c db.Conn) error { return c.Execute(deleteNode, 0, id) }))
 	return db.WrapError(true, err, "remove this process")
 }

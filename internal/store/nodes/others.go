@@ -20,11 +20,6 @@ type Others struct {
 
 // SetOthers sets the functions that are called for the writes of other processes. It calls Others.Written for earlier writes.
 func (t *Table) SetOthers(ctx context.Context, o Others) error {
-	leave, err := t.pool.Begin()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	t.others.Store(&o)
 	return db.WrapError(false, t.pool.Read(ctx, t.NoteWrites), "read the writes of other processes")
 }
