@@ -172,15 +172,18 @@ func (w *Write) leaveGroup() {
 func (w *Write) End(now time.Time, id string, shows *understudy.Page) (kept bool) {
 	s := w.set
 	s.Note(now, w.id)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w.leaveGroup()
-	intents, overtaken := []int64{w.intent}, w.id == "" && max(s.anyRecordGeneration, s.lastWrites[id]) > w.began.Generation
+	intents, overtaken := []int64{w.intent}, w.id == "" && s.IsWritten(id, w.began)
 	if overtaken && id != "" { // after a crash, upstream must be asked for the record; the write's own journal entry does not have its id
-		named, err := s.beginIntent(id)
+		named, err := s.beginIntent(id) // without the lock, which a transaction of a journal in the database may need
 		if intents = append(intents, named); err != nil {
 			shows = nil
 		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.leaveGroup()
+	if !overtaken && w.id == "" && max(s.anyRecordGeneration, s.lastWrites[id]) > w.began.Generation {
+		overtaken, shows = true, nil // it has happened since
 	}
 	return s.add(id, shows, w.group.overlapped || overtaken, intents...)
 }

@@ -24,9 +24,8 @@ import (
 const (
 	Newest       = 10
 	lastUnsorted = 9
-
-	SQLite     = "sqlite" // the folders of the engines
-	PostgreSQL = "postgres"
+	SQLite       = "sqlite" // the folders of the engines
+	PostgreSQL   = "postgres"
 )
 
 // What is run before each step, and before one that removes something. Other statements wait behind a step that waits for a
@@ -91,12 +90,10 @@ func runRepeatedly(ctx context.Context, pool *sql.DB, script string) error {
 // if this program is too old for the database.
 func IsComplete(c db.Conn) (is bool, err error) {
 	read := func(text string) (n int64) {
-		if err == nil {
-			err = c.QueryOnce(text, nil, func(r []driver.Value) error {
-				n = r[0].(int64)
-				return nil
-			})
-		}
+		err = c.QueryOnce(text, nil, func(r []driver.Value) error {
+			n = r[0].(int64)
+			return nil
+		})
 		return n
 	}
 	has := read("SELECT coalesce(max(version_id), 0) FROM goose_db_version")
