@@ -21,12 +21,15 @@ import (
 	"understudy/e2e/rig"
 	"understudy/internal/checktest"
 	"understudy/internal/sample"
+	"understudy/internal/store/migrations"
 	"understudy/internal/store/pgtest"
 )
 
-// The steps of the newer program. They replace page.status, the HTTP status of a stored answer, by page.code.
+// The steps that the newer program has in addition. They replace page.status, the HTTP status of a stored answer, by page.code.
+const expand, repeat, contract = migrations.Newest + 1, migrations.Newest + 2, migrations.Newest + 3
+
 var newerSteps = map[string]string{
-	"postgres/00010_code.sql": `-- The status of a page is renamed.
+	stepFile("postgres", expand): `-- The status of a page is renamed.
 -- +expand
 ALTER TABLE page ADD COLUMN code BIGINT;
 CREATE FUNCTION write_both() RETURNS TRIGGER LANGUAGE plpgsql AS $$
@@ -43,22 +46,24 @@ BEGIN
 END $$;
 CREATE TRIGGER write_both BEFORE INSERT OR UPDATE ON page FOR EACH ROW EXECUTE FUNCTION write_both();
 `,
-	"postgres/00011_code.sql": `-- The rows that older programs have written.
+	stepFile("postgres", repeat): `-- The rows that older programs have written.
 -- +repeat
 UPDATE page SET code = status WHERE number IN (SELECT number FROM page WHERE code IS NULL LIMIT 1000);
 `,
-	"postgres/00012_code.sql": `-- Programs before step 10 use status.
+	stepFile("postgres", contract): `-- Older programs use status.
 DROP TRIGGER write_both ON page;
 ALTER TABLE page DROP COLUMN status;
 DROP FUNCTION write_both;
 `,
-	"sqlite/00010_code.sql": "-- +expand\n", "sqlite/00011_code.sql": "-- +expand\n",
-	"sqlite/00012_code.sql": "ALTER TABLE page RENAME COLUMN status TO code;\n",
+	stepFile("sqlite", expand): "-- +expand\n", stepFile("sqlite", repeat): "-- +expand\n",
+	stepFile("sqlite", contract): "ALTER TABLE page RENAME COLUMN status TO code;\n",
 }
+
+func stepFile(engine string, step int) string { return fmt.Sprintf("%s/%05d_code.sql", engine, step) }
 
 // newerCode are the places of the code that the newer program changes, by file.
 var newerCode = map[string][]string{
-	"migrations/migrations.go": {"Newest       = 9", "Newest       = 12"},
+	"migrations/migrations.go": {fmt.Sprint("Newest       = ", migrations.Newest), fmt.Sprint("Newest       = ", contract)},
 	"save.go":                  {"list, status, generation", "list, code, generation", "list = ?, status = ?", "list = ?, code = ?"},
 	"pages/pages.go":           {"p.list, p.status", "p.list, p.code"},
 	"verify/rows.go":           {"p.list, p.status", "p.list, p.code"},
@@ -171,7 +176,7 @@ func TestRollingUpgrade(t *testing.T) {
 		awaitLoad()
 		return s
 	}
-	const waits = `the process \S+ \(version .+\) is older and uses what step 12 of the schema removes; replace that process first`
+	waits := fmt.Sprintf(`the process \S+ \(version .+\) is older and uses what step %d of the schema removes; replace that process first`, contract)
 	for _, node := range []int{0, 1} {
 		s := replace(node, newer)
 		checktest.True(t, regexp.MustCompile(waits).MatchString(s.Stderr()), "the newer process %d writes %s", node, s.Stderr())

@@ -208,7 +208,7 @@ func TestAFileOfTheFirstSchema(t *testing.T) {
 		"DROP TABLE node_claim", "DROP INDEX page_whole",
 		"DELETE FROM goose_db_version WHERE version_id > 1"}
 	for _, topic := range []string{"catalog", "annotations", "indexes", "words", "moves", "silent", "erasures", "sessions", "credentials",
-		"watches", "keys", "kinds", "pages", "position", "needs"} {
+		"watches", "keys", "kinds", "pages", "position", "needs", "progress"} {
 		undo = append(undo, "ALTER TABLE counter DROP COLUMN "+topic)
 	}
 	for _, s := range undo {
