@@ -175,7 +175,7 @@ func (c *asker) judge(q *question, l *line) string {
 	received := c.truths.now()
 	ending, ended := q.as.ending.Load(), q.as.ended.Load()
 	switch {
-	case l.status == http.StatusUnauthorized || l.status == http.StatusTooManyRequests && ended > 0:
+	case l.status == http.StatusUnauthorized || l.status == http.StatusForbidden && ending > 0 || l.status == http.StatusTooManyRequests && ended > 0:
 		if ending == 0 || received < ending {
 			return "the credential is good"
 		}
