@@ -52,7 +52,7 @@ func TestKilledNodeFailsNoReadOfTheOthers(t *testing.T) {
 		return time.Since(began)
 	}
 	awaitLists(rig.Patience)
-	l := startLoad(t, g, random, 3)
+	l := startLoad(t, g, random, sample.Count(1, 3))
 	var longest time.Duration
 	awaited := 0
 	for i := 0; i < kills && !t.Failed(); i++ {

@@ -32,7 +32,8 @@ var readers = map[string]string{
 	"proxy.md js octokit":    "TestZeroCode in e2e/connect/connect_test.go",
 
 	// Texts that nobody types, and whose test is another one.
-	"ARCHITECTURE.md text": "", // a drawing
+	"ARCHITECTURE.md text": "",                                                             // a drawing
+	"nodes.md ini":         "TestSuitesBehindPgBouncer in internal/store/postgres_test.go", // with these settings
 	"commands.md text":     "TestThePageOfCommandsIsCurrent in cmd/understudy/commandspage_test.go",
 	"forecast.md text":     "TestForecastPrintsWhatTheDocumentShows in cmd/understudy/forecastcmd_test.go",
 	"README.md text":       "TestRunComparison in e2e/operation/docs_test.go",

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"understudy/internal/checktest"
+	"understudy/internal/sample"
 	"understudy/internal/store/db"
 	"understudy/internal/store/pgtest"
 	"understudy/internal/store/postgres"
@@ -195,7 +196,7 @@ func (m *model) check(q *wordrows.Query) {
 func TestSearchFindsTheRowsThatMatch(t *testing.T) {
 	t.Parallel()
 	m := newModel(t)
-	for range 4 {
+	for range sample.Count(1, 4) {
 		m.save(300)
 		some := &db.Statement{Head: "UPDATE words SET lexemes = '''!''' WHERE posting % 3 = 0"}
 		checktest.MustNoError(t, m.c.Execute(some, 0), "making rows too long")
