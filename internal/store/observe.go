@@ -4,6 +4,7 @@ package store
 
 import (
 	"database/sql/driver"
+	"fmt"
 	"slices"
 	"time"
 
@@ -26,10 +27,18 @@ type observation struct {
 	newPosition order.Position // the record's new position in the list
 }
 
+// eachName looks up each name by itself. PostgreSQL would otherwise read all names of a kind: it has no statistics for the tables of
+// new names, which are empty at times.
+const eachName = "(SELECT CAST(%s AS bigint)) of(kind) CROSS JOIN unnest(CAST(ARRAY[{}] AS bytea[])) wanted(id) CROSS JOIN LATERAL " +
+	"(SELECT id, record, erased FROM names WHERE kind = of.kind AND id = wanted.id OFFSET 0) n "
+
+const heldColumns = "n.id, n.record, h.version, h.hash, h.seen, h.state, coalesce(h.stretch, h.version), coalesce(h.since, 0), h.place"
+
 var (
-	selectHeld = &db.Statement{Head: "SELECT n.id, n.record, h.version, h.hash, h.seen, h.state, coalesce(h.stretch, " +
-		"h.version), coalesce(h.since, 0), h.place FROM names n LEFT JOIN held h ON h.number = n.record * 64 + ? WHERE n.kind = ? AND n.id IN (",
-		Tuple: "?", Tail: ")"}
+	selectHeld = &db.Statement{
+		Head:     "SELECT " + heldColumns + " FROM names n LEFT JOIN held h ON h.number = n.record * 64 + ? WHERE n.kind = ? AND n.id IN (",
+		Standard: "SELECT " + heldColumns + " FROM " + fmt.Sprintf(eachName, "?2") + "LEFT JOIN held h ON h.number = n.record * 64 + ?1",
+		Tuple:    "?", Tail: ")"}
 	selectShapesHeld = &db.Statement{Head: "SELECT number, version, hash, seen, state, coalesce(stretch, version), " +
 		"coalesce(since, 0), place FROM held WHERE number BETWEEN ? AND ?"}
 	insertHeld = &db.Statement{Head: "INSERT INTO held (number, version, hash, seen, state, stretch, since, place) " +

@@ -4,6 +4,7 @@ package store_test
 
 import (
 	"io"
+	"strconv"
 	"testing"
 	"time"
 
@@ -59,6 +60,36 @@ func TestPostgresKeepsJobs(t *testing.T) {
 			io.Closer
 		}{d.Jobs, d.KV, d}
 	})
+}
+
+// TestEachNameIsLookedUpByItself: a save costs as much with many records as with few, although the server has no statistics of the tables.
+func TestEachNameIsLookedUpByItself(t *testing.T) {
+	o := store.Options{Path: storetest.Database(t), Specs: storetest.Specs(t), SaveTime: storetest.Patience}
+	d, err := store.Open(t.Context(), o)
+	checktest.MustNoError(t, err, "open")
+	countRead := func() int {
+		// Sessions that have ended have reported what they read.
+		const text = "SELECT CASE WHEN count(*) = 0 THEN (SELECT sum(idx_tup_read)::text FROM pg_stat_user_indexes WHERE relname LIKE 'name%') " +
+			"ELSE '' END FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'understudy'"
+		checktest.MustNoError(t, d.Close(), "close")
+		for end := time.Now().Add(storetest.Patience); time.Now().Before(end); {
+			if n, err := strconv.Atoi(pgtest.Query(t, o.Path, text)); err == nil {
+				return n
+			}
+		}
+		t.Fatal("the sessions of the store do not end")
+		return 0
+	}
+	before := countRead()
+	d, err = store.Open(t.Context(), o)
+	checktest.MustNoError(t, err, "open")
+	const records = 1500
+	for _, p := range storetest.Pages(storetest.NewWorld(1, records), 100, storetest.Epoch) {
+		_, err := d.Save(t.Context(), p)
+		checktest.MustNoError(t, err, "save")
+	}
+	n := countRead() - before
+	checktest.True(t, n < 5*records, "%d names were read to save %d records", n, records)
 }
 
 // In make test the suite runs on one handle, and what two handles must agree on is erased through both.

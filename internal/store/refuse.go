@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 	"database/sql/driver"
+	"fmt"
 	"slices"
 
 	"understudy"
@@ -46,7 +47,8 @@ func isTooOld(clock, horizon int64, erased int64) bool {
 	return horizon != 0 && (clock != 0 && clock < horizon || clock == 0 && erased == nameAged)
 }
 
-var selectErased = &db.Statement{Head: "SELECT id, erased FROM names WHERE kind = ? AND erased > 0 AND id IN (", Tuple: "?", Tail: ")"}
+var selectErased = &db.Statement{Head: "SELECT id, erased FROM names WHERE kind = ? AND erased > 0 AND id IN (",
+	Standard: "SELECT n.id, erased FROM " + fmt.Sprintf(eachName, "?1") + "WHERE erased > 0", Tuple: "?", Tail: ")"}
 
 // refuseRecords removes from the save the records that must not be stored. If there are any, the page itself is
 // not stored. Its other records are.

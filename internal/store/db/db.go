@@ -13,7 +13,7 @@ import (
 // so on.
 type Statement struct {
 	Head, Tuple, Tail string
-	Standard          string // replaces Head for engines whose joins are those of the SQL standard: CROSS JOIN has no ON, LATERAL is needed
+	Standard          string // replaces Head for engines whose joins are standard; if it has {}, the tuples stand there, without Tail
 	Reads             Part   // the part of the database that the statement reads, for counting reads
 	Whole             bool   // the statement reads a whole table, so an engine does not read all rows before it returns the first
 }

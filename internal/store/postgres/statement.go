@@ -3,6 +3,7 @@
 package postgres
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"encoding/binary"
 	"encoding/hex"
@@ -21,14 +22,14 @@ import (
 
 // textOf returns the text of a statement with n tuples, with $1, $2 and so on for its parameters.
 func textOf(st *db.Statement, n int) string {
-	text := st.Head
-	if st.Standard != "" {
-		text = st.Standard
+	head, tail := cmp.Or(st.Standard, st.Head), st.Tail
+	if before, after, found := strings.Cut(head, "{}"); found {
+		head, tail = before, after
 	}
 	if n > 0 {
-		text += strings.Repeat(st.Tuple+", ", n-1) + st.Tuple
+		head += strings.Repeat(st.Tuple+", ", n-1) + st.Tuple
 	}
-	return numberParameters(text + st.Tail)
+	return numberParameters(head + tail)
 }
 
 // numberParameters replaces ? by $1, $2 and so on, and ?2 by $2. As in SQLite, a ? has the number after the highest number
