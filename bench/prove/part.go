@@ -180,7 +180,7 @@ func wholeServer(gotool string) []part {
 		endToEnd(gotool, "full", "vendors/TestPackagesOfWholeDocuments", fullCounts+"=1", `operations equal`, 4*time.Minute),
 	}
 	for _, test := range []string{
-		"markers/TestMarkers", "hidden/TestHiddenRows", "hidden/TestFirstListUnderRowRulesShowsWhatWasJustWritten",
+		"markers/TestMarkers", "markers/TestMarkersOnPostgreSQL", "hidden/TestHiddenRows", "hidden/TestFirstListUnderRowRulesShowsWhatWasJustWritten",
 		"hidden/TestMaskedSearch", "sdk/TestEveryPackageWalksEveryList", "connect/TestPackagesWalkThroughTunnels",
 		"viewer/TestBrowserSmallScreen", "viewer/TestBrowserAxe", "hidden/TestHiddenValuesReadAsMuchAsUnknownOnes",
 		"hidden/TestHiddenRepositories", "faults/TestAHostileUpstream", "vendors/TestGitHubListsFromRecords",

@@ -51,6 +51,7 @@ type garden struct {
 	secret string // the credential the server sends to upstream; upstream repeats it
 	seed   uint64 // of what goes by chance
 	few    bool   // a part of the requests also in `make prove`
+	sparse bool   // of each route the first request and few others
 
 	mu      sync.Mutex
 	n       int

@@ -31,6 +31,7 @@ func startProgram(t testing.TB, program, dir string, args ...string) *binary.Ser
 		if args[0] == "serve" {
 			lanes.count(t, s, on)
 		}
+		Client.CloseIdleConnections() // a server waits five seconds for connections that were never used
 		if err := s.Stop(); err != nil {
 			t.Errorf("understudy %s: %v", args[0], err)
 		}
