@@ -125,12 +125,8 @@ func (s *Spec) compileKind(k *Kind) (err error) {
 	if k.Name == "" || strings.ContainsAny(k.Name, "/~?. ") {
 		return fmt.Errorf("name %q: write one word without slash, tilde, question mark and dot", k.Name)
 	}
-	if k.Title == "" {
-		k.Title = strings.ReplaceAll(k.Name, "_", " ")
-	}
-	if k.Singular == "" {
-		k.Singular = strings.TrimSuffix(k.Title, "s")
-	}
+	k.Title = cmp.Or(k.Title, strings.ReplaceAll(k.Name, "_", " "))
+	k.Singular = cmp.Or(k.Singular, strings.TrimSuffix(k.Title, "s"))
 	if err := checkFields(k.Fields); err != nil {
 		return addPath(err, "fields")
 	}

@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -67,9 +68,7 @@ func (l *Limits) check(h *Headers) error {
 		if *f == "" && name == "Used" {
 			continue
 		}
-		if *f == "" {
-			*f = "X-RateLimit-" + name
-		}
+		*f = cmp.Or(*f, "X-RateLimit-"+name)
 		if err := checkHeader("limits."+strings.ToLower(name), *f); err != nil {
 			return err
 		}

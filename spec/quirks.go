@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -40,9 +41,7 @@ func (o *Quirks) check() error {
 		{"size_above", &o.Above, []string{QuirkLargest, QuirkRefused}},
 		{"page_alone", &o.Alone, []string{QuirkCounts, QuirkIgnored}},
 	} {
-		if *one.value == "" {
-			*one.value = one.ways[0]
-		}
+		*one.value = cmp.Or(*one.value, one.ways[0])
 		if !slices.Contains(one.ways, *one.value) {
 			return fmt.Errorf("odd.%s %q is not known; write %s or %s", one.name, *one.value, one.ways[0], one.ways[1])
 		}

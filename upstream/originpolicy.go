@@ -3,6 +3,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -101,10 +102,7 @@ var ownPorts = map[string]string{"http": "80", "https": "443"}
 
 // authority returns the lower-case host and the port.
 func authority(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = ownPorts[u.Scheme]
-	}
+	port := cmp.Or(u.Port(), ownPorts[u.Scheme])
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 

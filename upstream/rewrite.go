@@ -4,6 +4,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -79,9 +80,7 @@ func (p *origins) add(address string) {
 	}
 	path, port := strings.TrimSuffix(u.EscapedPath(), "/"), u.Port()
 	host := strings.ToLower(strings.TrimSuffix(u.Host, ":"+port))
-	if port == "" {
-		port = ownPorts[u.Scheme]
-	}
+	port = cmp.Or(port, ownPorts[u.Scheme])
 	for scheme, own := range ownPorts {
 		at := scheme + "://" + host
 		if port != own {

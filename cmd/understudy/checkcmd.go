@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,9 +136,7 @@ func describeSettings(cfg *config.Settings, sources []*spec.Source, gate *access
 		s := cfg.Sources[src.Name]
 		one := checkedSource{Name: src.Name, API: src.Spec.Title, Upstream: s.Upstream, DropIn: s.Listen, Kinds: len(src.Spec.Kinds),
 			Polls: src.Polls}
-		if one.Upstream == "" {
-			one.Upstream = src.Spec.Hosts[0].URL
-		}
+		one.Upstream = cmp.Or(one.Upstream, src.Spec.Hosts[0].URL)
 		if lists, cost := s.PollCost(src, config.Ages(&cfg.Mirror)); lists > 0 {
 			one.Cost = fmt.Sprintf("polls of %s: about %d requests a day while people read (up to %d while every poll finds something new), "+
 				"about %d when nobody has read for %d minutes", formatCount(lists, "list"), cost.Read, cost.Busy, cost.Idle,

@@ -40,12 +40,7 @@ func Error(s *spec.Spec, f Failure) (body []byte, contentType string) {
 	template, contentType := s.Errors.Template, s.Errors.ContentType
 	template = cmp.Or(template, plainTemplate)
 	contentType = cmp.Or(contentType, "application/json")
-	if f.Code == "" {
-		f.Code = s.Errors.Code(f.Word)
-	}
-	if f.Code == "" {
-		f.Code = strconv.Itoa(f.Status)
-	}
+	f.Code = cmp.Or(f.Code, s.Errors.Code(f.Word), strconv.Itoa(f.Status))
 	return fill(template, f.Code, f.Status, message(s, f)), contentType
 }
 

@@ -4,6 +4,7 @@ package agents
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,10 +39,7 @@ func newInvalid(format string, args ...any) error {
 // newUnknown returns the error for an unknown name.
 func newUnknown(what, name string, known []string) error {
 	name = understudy.Clip(name)
-	hint := suggest.Hint(name, known)
-	if hint == "" {
-		hint = "; there is " + strings.Join(known, ", ")
-	}
+	hint := cmp.Or(suggest.Hint(name, known), "; there is "+strings.Join(known, ", "))
 	return newInvalid("there is no %s %q%s", what, name, hint)
 }
 

@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"os"
@@ -58,9 +59,7 @@ func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 			frontend.Refusal(body, contentType)); err != nil {
 			return err
 		}
-		if src.PublicURL == "" {
-			src.PublicURL = publicURL(a.ports.servers[len(a.ports.servers)-1].Addr())
-		}
+		src.PublicURL = cmp.Or(src.PublicURL, publicURL(a.ports.servers[len(a.ports.servers)-1].Addr()))
 	}
 	if err := a.openTunnels(ctx); err != nil {
 		return err
@@ -221,9 +220,7 @@ func (a *App) openCommands(ctx context.Context) error {
 		return err
 	}
 	for _, src := range a.sources { // URLs in responses must be rewritten to the same address as on the server's port
-		if src.PublicURL == "" {
-			src.PublicURL = "http://" + a.opts.Settings.Sources[src.Name].Listen
-		}
+		src.PublicURL = cmp.Or(src.PublicURL, "http://"+a.opts.Settings.Sources[src.Name].Listen)
 	}
 	v := &a.policies.visitors
 	if err := v.hashes.Open(ctx, a.db.KV); err != nil {

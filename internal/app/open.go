@@ -56,10 +56,8 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		if a.opts.Offline {
 			break
 		}
-		world := a.opts.World
-		if world == "" {
-			world = src.Spec.Name + " at " + cmp.Or(cfg.Sources[src.Name].Upstream, src.Spec.Hosts[0].URL) + " as " + src.User
-		}
+		address := cmp.Or(cfg.Sources[src.Name].Upstream, src.Spec.Hosts[0].URL)
+		world := cmp.Or(a.opts.World, src.Spec.Name+" at "+address+" as "+src.User)
 		if err := a.db.KeepOrigin(ctx, src.Name, world); err != nil {
 			return err
 		}

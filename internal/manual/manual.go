@@ -4,6 +4,7 @@ package manual
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"html/template"
 	"io/fs"
@@ -213,9 +214,7 @@ func (d *document) resolve(to string, all map[string]*document, root string) (ad
 		return "", false, fmt.Errorf("manual: %s links to %s, but %s has no such heading", d.name, to, target)
 	}
 	if file != "" {
-		if root == "" {
-			root = strings.Repeat("../", strings.Count(d.name, "/"))
-		}
+		root = cmp.Or(root, strings.Repeat("../", strings.Count(d.name, "/")))
 		address = root + addressOf(target)
 	}
 	if anchor != "" {

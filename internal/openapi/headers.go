@@ -3,6 +3,7 @@
 package openapi
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -60,9 +61,7 @@ func (d *Document) countRequestHeader(p *Param, v *Value, method string) {
 	if p.Required {
 		h.Required++
 	}
-	if h.Text == "" {
-		h.Text = clipText(p.Description + " " + p.Schema.Description())
-	}
+	h.Text = cmp.Or(h.Text, clipText(p.Description+" "+p.Schema.Description()))
 	if h.Example = v.TextOf("example"); h.Example == "" && p.Schema.Example() != nil {
 		h.Example = p.Schema.Example().Text
 	}
@@ -126,9 +125,7 @@ func (d *Document) addResponseHeader(name, status string, v *Value) {
 	if inner := v.Get("schema"); inner != nil {
 		schema.v = inner
 	}
-	if t.Text == "" {
-		t.Text = clipText(strings.TrimSpace(v.TextOf("description") + " " + schema.Description()))
-	}
+	t.Text = cmp.Or(t.Text, clipText(strings.TrimSpace(v.TextOf("description")+" "+schema.Description())))
 	if t.Example = v.TextOf("example"); t.Example == "" {
 		if x := schema.Example(); x != nil {
 			t.Example = x.Text

@@ -3,6 +3,7 @@
 package query
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 )
@@ -50,15 +51,11 @@ func parseExponent(text string) (Decimal, bool) {
 		return Decimal{}, false
 	}
 	for ; by > 0; by-- {
-		if d.part == "" {
-			d.part = "0"
-		}
+		d.part = cmp.Or(d.part, "0")
 		d.whole, d.part = d.whole+d.part[:1], d.part[1:]
 	}
 	for ; by < 0; by++ {
-		if d.whole == "" {
-			d.whole = "0"
-		}
+		d.whole = cmp.Or(d.whole, "0")
 		last := len(d.whole) - 1
 		d.whole, d.part = d.whole[:last], d.whole[last:]+d.part
 	}
@@ -68,10 +65,7 @@ func parseExponent(text string) (Decimal, bool) {
 
 // String returns the number without an exponent: -0.0075, 12, 0.
 func (d Decimal) String() string {
-	text := d.whole
-	if text == "" {
-		text = "0"
-	}
+	text := cmp.Or(d.whole, "0")
 	if d.part != "" {
 		text += "." + d.part
 	}
@@ -92,13 +86,7 @@ func (d Decimal) Compare(o Decimal) int {
 		}
 		return 1
 	}
-	by := len(d.whole) - len(o.whole)
-	if by == 0 {
-		by = strings.Compare(d.whole, o.whole)
-	}
-	if by == 0 {
-		by = strings.Compare(d.part, o.part)
-	}
+	by := cmp.Or(len(d.whole)-len(o.whole), strings.Compare(d.whole, o.whole), strings.Compare(d.part, o.part))
 	if d.negative {
 		return -by
 	}

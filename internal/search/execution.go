@@ -3,6 +3,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,9 +114,7 @@ func (v *execution) runWindow(ctx context.Context) error {
 			return true
 		}
 		matched++
-		if v.position.Top == 0 {
-			v.position.Top = f.order
-		}
+		v.position.Top = cmp.Or(v.position.Top, f.order)
 		if !started {
 			v.position.Bottom = f.order
 		}

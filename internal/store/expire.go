@@ -3,6 +3,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"maps"
@@ -160,9 +161,7 @@ func (s *saving) readNewest(record int64) (id string, clock int64, err error) {
 	if err != nil {
 		return "", 0, err
 	}
-	if version == 0 {
-		version = forgotten
-	}
+	version = cmp.Or(version, forgotten)
 	if version == 0 {
 		return "", 0, db.NewDamageError("record %d is not stored", record)
 	}

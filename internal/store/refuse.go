@@ -4,6 +4,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"fmt"
@@ -77,9 +78,7 @@ func (s *saving) refuseRecords() error {
 		case mark == nameErased:
 			s.content.refused = reasonErased
 		case isTooOld(r.Clock, horizon, mark):
-			if s.content.refused == "" {
-				s.content.refused = reasonAged
-			}
+			s.content.refused = cmp.Or(s.content.refused, reasonAged)
 		default:
 			rows, hashes = append(rows, r), append(hashes, s.content.hashes[i])
 		}

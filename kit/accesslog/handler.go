@@ -3,6 +3,7 @@
 package accesslog
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"net"
@@ -123,9 +124,7 @@ func (l *Log) Handler(next http.Handler, now func() time.Time) http.Handler {
 		w.Header().Set("X-Request-Id", line.ID)
 		rec := &recorder{ResponseWriter: w, line: line}
 		defer func() {
-			if line.Status == 0 {
-				line.Status = http.StatusOK
-			}
+			line.Status = cmp.Or(line.Status, http.StatusOK)
 			if line.Status == http.StatusUnauthorized || line.Status == http.StatusTooManyRequests {
 				line.Peer = PeerOf(r)
 			}
@@ -176,9 +175,7 @@ func (r *recorder) WriteHeader(status int) {
 
 // Write counts the bytes that are sent.
 func (r *recorder) Write(p []byte) (int, error) {
-	if r.line.Status == 0 {
-		r.line.Status = http.StatusOK
-	}
+	r.line.Status = cmp.Or(r.line.Status, http.StatusOK)
 	n, err := r.ResponseWriter.Write(p)
 	r.line.Bytes += int64(n)
 	return n, err

@@ -2,6 +2,7 @@
 package csvline
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -35,10 +36,7 @@ func EscapeFormulas(text string) string {
 		b.WriteByte('\'')
 	}
 	for text != "" {
-		end := strings.IndexAny(text, separators) + 1
-		if end == 0 {
-			end = len(text)
-		}
+		end := cmp.Or(strings.IndexAny(text, separators)+1, len(text))
 		if isFormula(strings.TrimLeftFunc(text[:end], isInvisible)) {
 			b.WriteByte('\'')
 		}

@@ -12,6 +12,7 @@
 package wal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,9 +74,7 @@ const maxGroup = 8 << 20
 // Open opens the log of a folder and creates the folder if it is missing. It reads the newest file to its end.
 // It returns ErrDamaged or an error of the file system.
 func Open(dir string, o Options) (*Log, error) {
-	if o.SegmentSize == 0 {
-		o.SegmentSize = 64 << 20
-	}
+	o.SegmentSize = cmp.Or(o.SegmentSize, 64<<20)
 	if o.SegmentSize < 4<<10 {
 		return nil, fmt.Errorf("wal: a segment of %d bytes, want at least 4096", o.SegmentSize)
 	}

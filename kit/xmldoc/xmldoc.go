@@ -6,6 +6,7 @@
 package xmldoc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -62,9 +63,7 @@ type Writer struct {
 // New returns a writer to out. If out is nil, the whole document stays in memory, and Bytes returns it.
 func New(out io.Writer, o Options) *Writer {
 	const usual, least = 32 << 10, 4 << 10
-	if o.Buffer == 0 {
-		o.Buffer = usual
-	}
+	o.Buffer = cmp.Or(o.Buffer, usual)
 	w := &Writer{out: out, limit: max(o.Buffer, least), illegal: o.Illegal}
 	if out != nil {
 		w.buf = make([]byte, 0, 2*w.limit)

@@ -3,6 +3,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -134,10 +135,7 @@ func (p *Progress) draw(now time.Time) {
 	switch {
 	case p.out == nil || p.isBar && now.Sub(p.began) < barDelay:
 	case p.isBar:
-		width := Width(p.out)
-		if width == 0 {
-			width = DefaultWidth
-		}
+		width := cmp.Or(Width(p.out), DefaultWidth)
 		line := Shorten(p.name+" "+p.state.bar()+text, width-1)
 		fmt.Fprintf(p.out, "\r%s%s", line, strings.Repeat(" ", max(p.drawn-Columns(line), 0)))
 		p.drawn = Columns(line)

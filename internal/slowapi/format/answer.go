@@ -5,6 +5,7 @@ package format
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -107,9 +108,7 @@ func (h *recordedAnswer) Header() http.Header { return h.header }
 
 // WriteHeader records the first status.
 func (h *recordedAnswer) WriteHeader(status int) {
-	if h.status == 0 {
-		h.status = status
-	}
+	h.status = cmp.Or(h.status, status)
 }
 
 // Write records the bytes.

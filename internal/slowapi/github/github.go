@@ -5,6 +5,7 @@
 package github
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -147,9 +148,7 @@ func (a *API) withHeaders(answer format.Answer, path string) format.Answer {
 // refuse returns an error response in GitHub's format. about is the URL of the documentation, and errors are the
 // elements of the member "errors".
 func refuse(status int, message, about string, errors ...map[string]string) format.Answer {
-	if about == "" {
-		about = "https://docs.github.com/rest"
-	}
+	about = cmp.Or(about, "https://docs.github.com/rest")
 	body := map[string]any{"message": message, "documentation_url": about}
 	if body["status"] = strconv.Itoa(status); len(errors) > 0 {
 		delete(body, "status") // GitHub's errors about invalid fields have no member "status"

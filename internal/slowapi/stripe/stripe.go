@@ -5,6 +5,7 @@
 package stripe
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/json"
@@ -76,10 +77,7 @@ func (a *API) answer(r *http.Request, body []byte, unread int, baseURL string) f
 	if !a.isSecret(secret) {
 		return a.refusal(http.StatusUnauthorized)
 	}
-	account := r.Header.Get("Stripe-Account")
-	if account == "" {
-		account = a.world.Account
-	}
+	account := cmp.Or(r.Header.Get("Stripe-Account"), a.world.Account)
 	if account != a.world.Account && account != connectedAccount {
 		return a.withHeaders(r, refuse(http.StatusForbidden, "invalid_request_error", "account_invalid", "",
 			"The provided key does not have access to account '"+account+"' (or that account does not exist)."))

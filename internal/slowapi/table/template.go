@@ -6,6 +6,7 @@ package table
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -95,9 +96,7 @@ func appendText(dst []byte, value any) []byte {
 // appendNumber appends a string of digits as a JSON number. It appends null if the string is empty.
 func appendNumber(dst []byte, value any) []byte {
 	text, _ := value.(string)
-	if text == "" {
-		text = "null"
-	}
+	text = cmp.Or(text, "null")
 	return append(dst, text...)
 }
 

@@ -3,6 +3,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,10 +119,7 @@ func WrapError(saving bool, err error, what string, args ...any) error {
 		errors.Is(err, understudy.ErrLeaseLost), errors.Is(err, understudy.ErrIndexing):
 		return fmt.Errorf("store: %s: %w", what, err)
 	}
-	reason := ReasonOf(err)
-	if reason == "" {
-		reason = "internal error"
-	}
+	reason := cmp.Or(ReasonOf(err), "internal error")
 	return fmt.Errorf("store: %s: %w", what, &Fault{Reason: reason, Saving: saving, Err: err})
 }
 

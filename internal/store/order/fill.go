@@ -149,10 +149,7 @@ func (g *Page) placeGroup(rows []*Assignment, above, below *Assignment) error {
 	if taken >= first { // records of that second are already stored below the page
 		return g.placeOver(rows, &Assignment{At: taken}, last+1)
 	}
-	step := min(positionStep, postings.Within/2/int64(len(rows)+1))
-	if step == 0 {
-		step = 1
-	}
+	step := max(min(positionStep, postings.Within/2/int64(len(rows)+1)), 1)
 	middle := first + postings.Within/2
 	if needed := step * int64(len(rows)-1); middle-needed < first {
 		middle = first + needed

@@ -52,9 +52,7 @@ func NewEngine(dsn string) (*Engine, error) {
 		return nil, fmt.Errorf("postgres: the DSN is not one of PostgreSQL: %w", err) // pgx leaves the password out
 	}
 	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectWait)
-	if config.RuntimeParams["application_name"] == "" {
-		config.RuntimeParams["application_name"] = "understudy"
-	}
+	config.RuntimeParams["application_name"] = cmp.Or(config.RuntimeParams["application_name"], "understudy")
 	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWait}
 	}

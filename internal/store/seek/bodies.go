@@ -8,6 +8,7 @@
 package seek
 
 import (
+	"cmp"
 	"runtime"
 	"slices"
 	"sync"
@@ -155,9 +156,7 @@ func (b *bodies) takeNext() (*heldAt, *codec.Entry, error) {
 	if u.users--; u.err != nil {
 		return nil, nil, u.err
 	}
-	if one.held.since == 0 {
-		one.held.since = u.packed.CreatedAt
-	}
+	one.held.since = cmp.Or(one.held.since, u.packed.CreatedAt)
 	place := int(version % codec.PerBlock)
 	if place >= len(u.packed.Block.Entries) || u.packed.Block.Entries[place].Delta != nil {
 		e, err := b.o.ReadEntry(version)

@@ -3,6 +3,7 @@
 package verify
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"hash/maphash"
 
@@ -77,10 +78,7 @@ func (v *verifying) checkWords() error {
 		if sum == 0 {
 			continue
 		}
-		name := sums.names[spot]
-		if name == "" {
-			name = "a record that is not stored there"
-		}
+		name := cmp.Or(sums.names[spot], "a record that is not stored there")
 		v.addProblem("the words in the index at position %d are not the words of %s; run understudy store rebuild", spot, name)
 	}
 	return nil

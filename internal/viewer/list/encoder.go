@@ -3,6 +3,7 @@
 package list
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
@@ -42,10 +43,7 @@ func (w *csvEncoder) row(dst []byte, one exported) []byte {
 	cells := make([]string, 0, len(w.columns)+5)
 	if w.withKinds {
 		cells = append(cells, one.kind.Source.Name, one.kind.Spec.Name, csvline.EscapeFormulas(one.row.ID))
-		at := w.field(one, one.kind.Spec.Clock)
-		if at == "" {
-			at = w.field(one, one.kind.Spec.Order)
-		}
+		at := cmp.Or(w.field(one, one.kind.Spec.Clock), w.field(one, one.kind.Spec.Order))
 		cells = append(cells, at, csvline.EscapeFormulas(foundText(one.hit)), csvline.EscapeFormulas(errorMeaning(one)))
 		for _, name := range w.fields {
 			cells = append(cells, w.field(one, name))

@@ -3,6 +3,7 @@
 package list
 
 import (
+	"cmp"
 	"html/template"
 	"slices"
 	"strconv"
@@ -249,9 +250,7 @@ func formatFilterValue(q *page.Exchange, f *spec.Filter, in input, value string)
 
 // sizeInput returns a menu of the page sizes that upstream accepts.
 func sizeInput(p *spec.Paging, asked string) input {
-	if asked == "" {
-		asked = strconv.Itoa(p.Default)
-	}
+	asked = cmp.Or(asked, strconv.Itoa(p.Default))
 	all := []int{20, 50, 100, 200, 500, 1000, p.Default}
 	if n, err := strconv.Atoi(asked); err == nil && n > 0 {
 		all = append(all, n)

@@ -3,6 +3,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -121,9 +122,7 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 		}
 		if c.Shape == plan.Code || out.Href != "" {
 			out.Copy = raw
-			if out.Class == "" {
-				out.Class = "code"
-			}
+			out.Class = cmp.Or(out.Class, "code")
 		}
 	}
 	if c.Spec.Link != "" || c.IsID {

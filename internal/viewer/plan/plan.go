@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -85,9 +86,7 @@ func New(src *spec.Source) (*Source, error) {
 		return nil, fmt.Errorf("viewer: source name %q cannot be part of an address", src.Name)
 	}
 	p := &Source{Config: src, Name: src.Name, Spec: src.Spec, ByName: map[string]*Kind{}, ErrorDocs: src.Spec.Errors.Link}
-	if p.ErrorDocs == "" {
-		p.ErrorDocs = errorDocs.FindString(src.Spec.Errors.Template)
-	}
+	p.ErrorDocs = cmp.Or(p.ErrorDocs, errorDocs.FindString(src.Spec.Errors.Template))
 	for _, k := range src.Spec.Kinds {
 		if k.Name == NumberWord {
 			return nil, fmt.Errorf("viewer: %s/%s: this address belongs to the pages of numbers", src.Name, k.Name)
