@@ -262,11 +262,10 @@ func (e *UpstreamError) ShortText() string {
 // failureText returns the words for the failure. An answer that is unreadable or too large has words of its own,
 // although Failure has no values for these cases.
 func (e *UpstreamError) failureText() string {
-	var size *SizeError
 	switch {
 	case errors.Is(e.Err, ErrUnreadable):
 		return "answer unreadable"
-	case errors.As(e.Err, &size):
+	case errors.As(e.Err, new(*SizeError)):
 		return "answer too large"
 	}
 	return e.Why.String()
@@ -305,8 +304,7 @@ func (e *NotComposedError) Unwrap() error { return e.Err }
 func ExplainNoStoredAnswer(err error) string {
 	const text = "no stored answer fits this request"
 	var not *NotComposedError
-	var size *SizeError
-	if errors.As(err, &size) {
+	if size, ok := errors.AsType[*SizeError](err); ok {
 		return text + "; " + size.Error()
 	}
 	if !errors.As(err, &not) {

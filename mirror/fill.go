@@ -81,8 +81,7 @@ func (fl *filler) fillOnce(ctx context.Context, fill *request.Fill, s *source, k
 		return landed, joined, ctx.Err()
 	}
 	if f.result.err != nil {
-		var heavy *overQuotaError
-		if errors.As(f.result.err, &heavy) && !joined {
+		if heavy, ok := errors.AsType[*overQuotaError](f.result.err); ok && !joined {
 			return landed, false, heavy.error
 		}
 		return landed, joined, f.result.err

@@ -27,8 +27,7 @@ func addPath(err error, path ...any) error {
 	if err == nil {
 		return nil
 	}
-	var inner *Fault
-	if errors.As(err, &inner) {
+	if inner, ok := errors.AsType[*Fault](err); ok {
 		path = append(path, inner.Path...)
 	}
 	return &Fault{Path: path, err: err}

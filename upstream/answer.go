@@ -92,9 +92,7 @@ func (b *pageBuilder) judge(t *spec.Target, a *answer) (*understudy.Page, *under
 // bodyFailure returns whether an incomplete body is the failure of a connection (a time-out, a lost connection) or of
 // the answer itself.
 func bodyFailure(err error) understudy.Failure {
-	var late *throttle.LateError
-	var lost lostError
-	if errors.As(err, &late) || errors.As(err, &lost) || isReset(err) {
+	if errors.As(err, new(*throttle.LateError)) || errors.As(err, new(lostError)) || isReset(err) {
 		return understudy.FailUnreachable
 	}
 	return understudy.FailUnusable

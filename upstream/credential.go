@@ -237,10 +237,9 @@ func (c *credential) make(m *member) {
 
 // wrapTokenError returns the failure of a request for which there is no token.
 func wrapTokenError(err error) error {
-	var refused *tokens.RefusedError
 	// A new error with the same text, so that it does not match other kinds of errors
 	e := &understudy.UpstreamError{Why: understudy.FailUnreachable, Err: errors.New(err.Error())}
-	if errors.As(err, &refused) {
+	if errors.As(err, new(*tokens.RefusedError)) {
 		e.Why, e.Status = understudy.FailCredential, http.StatusUnauthorized
 	}
 	return e

@@ -68,14 +68,13 @@ const idempotencyKey = "Idempotency-Key"
 
 // isAnswerLost reports whether the upstream may have received a write to which there was no complete answer.
 func isAnswerLost(ctx context.Context, a *answer, failed *understudy.UpstreamError, err error) bool {
-	var maybe maybeSent
 	switch {
 	case ctx.Err() != nil || err != nil:
 		return false
 	case a != nil:
 		return a.bodyErr != nil && a.status < 300
 	}
-	return failed != nil && errors.As(failed.Err, &maybe)
+	return failed != nil && errors.As(failed.Err, new(maybeSent))
 }
 
 // write sends a write. If its credential was refused, the upstream has done nothing. Then write sends it once more with

@@ -85,8 +85,7 @@ func (a *admin) send(ctx context.Context, method, path string, body any) (*http.
 	}
 	resp, err := a.client.Do(req)
 	if err != nil {
-		var cause *url.Error
-		if errors.As(err, &cause) {
+		if cause, ok := errors.AsType[*url.Error](err); ok {
 			err = cause.Err // the cause without the method and the address of the request
 		}
 		return nil, fmt.Errorf("no server answers at %s: %w; start it with understudy serve, or name another one", a.url, err)
@@ -182,8 +181,7 @@ func (c *dataFlags) askServer(ctx context.Context, p *process, offline bool,
 
 // stripPath returns the cause of an error about a file, without the name of the operation and the path.
 func stripPath(err error) error {
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		return path.Err
 	}
 	return err

@@ -178,12 +178,11 @@ type usageError struct{ error }
 
 // exitCode prints an error and returns the exit code for it.
 func exitCode(err error, command *kong.Node, stderr io.Writer) int {
-	var usage usageError
 	var refused *refusal
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &usage):
+	case errors.As(err, new(usageError)):
 		return printUsageError(stderr, understudy.PlainText(err), command)
 	}
 	fmt.Fprintln(stderr, "understudy:", understudy.PlainText(err))

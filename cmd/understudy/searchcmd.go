@@ -68,8 +68,7 @@ func (c *searchCmd) Run(ctx context.Context, p *process) error {
 		}
 	}
 	err = c.execute(ctx, server, values, p)
-	var r *refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*refusal](err); ok {
 		r.query = values.Get("q")
 	}
 	return err

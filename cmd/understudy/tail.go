@@ -53,8 +53,7 @@ func (c *tailCmd) Run(ctx context.Context, p *process) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	var refused *follow.StatusError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*follow.StatusError](err); ok {
 		text := terminal.Printable(refused.Text)
 		if refused.Status == http.StatusBadRequest {
 			return usageError{errors.New(text)}

@@ -133,9 +133,8 @@ func (t *jobRun) noteEnded(ctx context.Context, part int64, err error) error {
 		return err
 	}
 	x.clearStall()
-	var endless *endlessError
-	var refused *refusal
-	long := errors.As(err, &endless) || errors.As(err, &refused) && refused.restarts > 0
+	refused, ok := errors.AsType[*refusal](err)
+	long := errors.As(err, new(*endlessError)) || ok && refused.restarts > 0
 	return errors.Join(err, w.states.change(ctx, x, func(m *kindState) {
 		if m.addFailure(part, shortReason(err), w.bounds.unixNow(), long); t.endsFound().Shared {
 			m.ListsWalkedAt = 0 // a full walk is due again, because some records walked before may be hidden
@@ -146,9 +145,8 @@ func (t *jobRun) noteEnded(ctx context.Context, part int64, err error) error {
 // isRetried reports whether the job will continue from its position once the cause of the error is gone. It returns
 // false for a job that can never get enough memory.
 func isRetried(err error) bool {
-	var later *understudy.Snooze
-	var heavy *memoryError
-	return errors.As(err, &later) || isTemporary(err) || errors.As(err, &heavy) && !errors.Is(err, understudy.ErrInvalid)
+	return errors.As(err, new(*understudy.Snooze)) || isTemporary(err) ||
+		errors.As(err, new(*memoryError)) && !errors.Is(err, understudy.ErrInvalid)
 }
 
 // run syncs the newest page, the time ranges and the whole lists.

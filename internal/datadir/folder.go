@@ -147,8 +147,7 @@ func (f *Dir) Close() error {
 // is nil. The caller must close dir.
 func OpenOrFindServer(data string) (server *Running, dir *Dir, err error) {
 	dir, err = Open(data, false)
-	var held InUseError
-	if errors.As(err, &held) && held.server.Viewer != "" {
+	if held, ok := errors.AsType[InUseError](err); ok && held.server.Viewer != "" {
 		return &held.server, nil, nil
 	}
 	return nil, dir, err

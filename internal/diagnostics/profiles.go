@@ -71,8 +71,7 @@ func isCrossSite(r *http.Request) bool {
 // explainProfile completes the error for a request while another profile is taken: it says when that profile ends.
 // It hides the text of internal errors.
 func (d *Diagnostics) explainProfile(_ *http.Request, err error, a *jsonapi.Refusal) {
-	var busy *profile.BusyError
-	if errors.As(err, &busy) {
+	if busy, ok := errors.AsType[*profile.BusyError](err); ok {
 		a.RetryAfter = strconv.Itoa(max(1, int(busy.Taking.Until.Sub(d.o.Profiles.Now())/time.Second)+1))
 		a.Status = http.StatusConflict
 	} else if a.Status == http.StatusServiceUnavailable {

@@ -131,8 +131,7 @@ func Parse(data []byte) (*Value, error) {
 	}
 	var doc yaml.Node
 	if err := yaml.Load(data, &doc); err != nil {
-		var bad *yaml.LoadError
-		if errors.As(err, &bad) && bad.Mark.Line > 0 {
+		if bad, ok := errors.AsType[*yaml.LoadError](err); ok && bad.Mark.Line > 0 {
 			err = fmt.Errorf("line %d: %s", bad.Mark.Line, bad.Message)
 		}
 		return nil, fmt.Errorf("neither JSON nor YAML: %w", err)

@@ -300,8 +300,7 @@ func newRefusal(why string) error {
 
 // newProviderError returns an ErrProvider with a cause. It leaves out the code and tokens.
 func newProviderError(what string, err error) error {
-	var said *oauth2.RetrieveError
-	if errors.As(err, &said) {
+	if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		err = fmt.Errorf("%s %s", said.Response.Status, understudy.Clip(said.ErrorCode))
 	}
 	return fmt.Errorf("signin: %w: %s: %w", ErrProvider, what, err)

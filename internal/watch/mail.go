@@ -101,8 +101,7 @@ func (m *Mailer) send(ctx context.Context, l letter) (said string, err error) {
 	if message.IsDelivered() {
 		return webhook.Printable(message.ServerResponse()), nil
 	}
-	var failed *gomail.SendError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*gomail.SendError](err); ok {
 		words, _, _ := strings.Cut(failed.Error(), ", affected")
 		words = webhook.Printable(words)
 		if failed.ErrorCode()/100 == 5 {

@@ -169,8 +169,7 @@ func Post(ctx context.Context, client *http.Client, address string, header http.
 	req.Header = header
 	resp, err := client.Do(req)
 	if err != nil {
-		var wrapped *url.Error
-		if errors.As(err, &wrapped) {
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
 			err = wrapped.Err
 		}
 		return Answer{}, err

@@ -85,8 +85,7 @@ func ComposeListAt(
 		Now: func() time.Time { return at }, FindRecord: p.findRecord, ListedOnly: true, OwnTokens: true, NewestFirstOnly: true,
 		Local: localQuery,
 	})
-	var refused *Refusal
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*Refusal](err); ok {
 		return nil, fmt.Errorf("%w: %s", understudy.ErrInvalid, refused.Message)
 	}
 	if err = cmp.Or(err, p.failed); err != nil {

@@ -150,8 +150,7 @@ func (s *Issuer) ask(req *http.Request) (a answer, err error) {
 	sent := s.o.Now()
 	resp, err := s.http.Do(req)
 	if err != nil {
-		var u *url.Error
-		if errors.As(err, &u) {
+		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err
 		}
 		return answer{}, fmt.Errorf("no token: %w", err)

@@ -52,9 +52,8 @@ func newFile(c request.Content) file {
 // wrapError adds the reason why a content was not stored.
 func wrapError(err error) error {
 	reason := ""
-	var known *db.Fault
 	switch {
-	case errors.As(err, &known):
+	case errors.As(err, new(*db.Fault)):
 		return err
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		reason = "disk full"

@@ -89,8 +89,7 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // ClassOf returns the class of an error, or NoClass if no database caused it.
 func ClassOf(err error) Class {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Class
 	}
 	return NoClass
@@ -98,8 +97,7 @@ func ClassOf(err error) Class {
 
 // ReasonOf returns the reason in words for an error of a database, or "" for any other error.
 func ReasonOf(err error) string {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason
 	}
 	return ""
@@ -109,11 +107,10 @@ func ReasonOf(err error) string {
 // only the operation.
 func WrapError(saving bool, err error, what string, args ...any) error {
 	what = fmt.Sprintf(what, args...)
-	var known *Fault
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, &known),
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.As(err, new(*Fault)),
 		errors.Is(err, understudy.ErrNotFound), errors.Is(err, understudy.ErrOutdated),
 		errors.Is(err, understudy.ErrNotStored), errors.Is(err, understudy.ErrClosed), errors.Is(err, understudy.ErrInvalid),
 		errors.Is(err, understudy.ErrLeaseLost), errors.Is(err, understudy.ErrIndexing):

@@ -69,13 +69,11 @@ func wrapError(err error) error {
 
 // wrapConnectionError returns the error of a failed connection with its class.
 func wrapConnectionError(err error) error {
-	var connect *pgconn.ConnectError
-	var lost interface{ Timeout() bool }
 	switch {
-	case errors.As(err, &connect):
+	case errors.As(err, new(*pgconn.ConnectError)):
 		// The text of the error names the host, the user and the database, never the password.
 		return &db.Error{Class: db.Away, Reason: "the database is not reachable", Err: err}
-	case pgconn.SafeToRetry(err), errors.As(err, &lost), errors.Is(err, errLost):
+	case pgconn.SafeToRetry(err), errors.As(err, new(interface{ Timeout() bool })), errors.Is(err, errLost):
 		return &db.Error{Class: db.Away, Reason: "the connection to the database was lost", Err: err}
 	}
 	return err

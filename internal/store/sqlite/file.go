@@ -58,8 +58,7 @@ func restrictAccess(path string) error {
 // stripPath removes the path from a file system error, because the sentence around the error names the path
 // already.
 func stripPath(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("cannot write there: %w", pe.Err)
 	}
 	return err

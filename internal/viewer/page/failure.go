@@ -153,8 +153,7 @@ func signInPath(r *http.Request) string {
 // explain returns the text for an error. It uses the texts of the root package's errors, which are written for
 // people. All other texts go only to the log.
 func (q *Exchange) explain(status int, err error) Problem {
-	var p *Problem
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*Problem](err); ok {
 		return *p
 	}
 	switch status {
@@ -232,8 +231,7 @@ func (q *Exchange) outage(err error) *outage {
 			}
 		}
 	}
-	var up *understudy.UpstreamError
-	if errors.As(err, &up) && up.RetryAfter > time.Duration(o.Retry)*time.Second {
+	if up, ok := errors.AsType[*understudy.UpstreamError](err); ok && up.RetryAfter > time.Duration(o.Retry)*time.Second {
 		o.Retry = int(math.Ceil(up.RetryAfter.Seconds()))
 	}
 	return o
@@ -247,8 +245,7 @@ type Pointer struct {
 
 // FindSyntaxError returns the syntax error of a search that err wraps, or nil if there is none.
 func FindSyntaxError(err error) *query.SyntaxError {
-	var wrong *query.SyntaxError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*query.SyntaxError](err); ok {
 		return wrong
 	}
 	return nil

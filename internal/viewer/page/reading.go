@@ -325,8 +325,7 @@ func (r *Rights) CheckWrite(s *plan.Source, answer *understudy.Page) error {
 // ReasonOf returns the error code in an error of upstream, and the meaning of the code. err must wrap a Problem or an
 // answer that could not be used. Otherwise, or if there is no code, the result is nil.
 func (r *Rights) ReasonOf(s *plan.Source, err error) *plan.Reason {
-	var p *Problem
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*Problem](err); ok {
 		return p.Reason
 	}
 	var up *understudy.UpstreamError
