@@ -147,12 +147,7 @@ func (k *Kind) JoinID(parts []string) string { return strings.Join(parts, IDSepa
 
 // HasIDPrefix reports whether an id begins with one of the kind's prefixes.
 func (k *Kind) HasIDPrefix(id string) bool {
-	for _, p := range k.Prefixes {
-		if len(id) > len(p) && strings.HasPrefix(id, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(k.Prefixes, func(p string) bool { return len(id) > len(p) && strings.HasPrefix(id, p) })
 }
 
 // NormalizeID converts an id of the kind, typed in any letter case, to the spelling in records. That is the

@@ -184,12 +184,7 @@ func isPublic(at netip.Addr) bool {
 	if !at.IsGlobalUnicast() || at.IsPrivate() || at.IsLoopback() || at.IsLinkLocalUnicast() || at.Zone() != "" {
 		return false
 	}
-	for _, block := range reservedBlocks {
-		if block.Contains(at) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(reservedBlocks, func(block netip.Prefix) bool { return block.Contains(at) })
 }
 
 // ask sends a request. If it is a GET request, ask follows redirects within the source's own paths. The credential must

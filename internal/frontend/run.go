@@ -51,9 +51,8 @@ func Run(ctx context.Context, faces []*Server, tasks []Task) error {
 	endTasks()
 	tg.Wait()
 	close(errs)
-	all := stopErrs
 	for err := range errs {
-		all = append(all, err)
+		stopErrs = append(stopErrs, err)
 	}
-	return errors.Join(all...)
+	return errors.Join(stopErrs...)
 }

@@ -138,12 +138,9 @@ func (l *liveList) findNextParam(ctx context.Context, op *openapi.Operation, e *
 		name := lastPart(p.path)
 		all = slices.Insert(all, 0, [2]string{name, "2"}, [2]string{name, "1"})
 	}
-	for _, p := range slices.Compact(all) {
-		if l.tryNextParam(ctx, e, rows, p[0], parseScalar(p[1])) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Compact(all), func(p [2]string) bool {
+		return l.tryNextParam(ctx, e, rows, p[0], parseScalar(p[1]))
+	})
 }
 
 // tokenParamNames returns the likely parameters for a token from the name of the response member. The token NextMarker

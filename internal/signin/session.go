@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -309,7 +310,7 @@ func (s *Sessions) clean(ctx context.Context) error {
 		return err
 	}
 	now := s.now()
-	var used, ended []digest
+	var used []digest
 	s.mu.Lock()
 	for d, one := range s.all {
 		var stored Session
@@ -320,9 +321,7 @@ func (s *Sessions) clean(ctx context.Context) error {
 			used = append(used, d)
 		}
 	}
-	for d := range s.ended {
-		ended = append(ended, d)
-	}
+	ended := slices.Collect(maps.Keys(s.ended))
 	s.mu.Unlock()
 	errs := []error{s.forget(ctx, ended)}
 	_, err = s.endWhere(ctx, func(one *Session) bool {

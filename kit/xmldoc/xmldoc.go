@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // The limits of a document.
@@ -133,11 +134,9 @@ func (w *Writer) AddAttr(name, value string) {
 		w.fail("more than %d attributes in %s", MaxAttributes, w.open[len(w.open)-1])
 		return
 	}
-	for _, other := range w.attrs {
-		if other == name {
-			w.fail("attribute %s twice in %s", name, w.open[len(w.open)-1])
-			return
-		}
+	if slices.Contains(w.attrs, name) {
+		w.fail("attribute %s twice in %s", name, w.open[len(w.open)-1])
+		return
 	}
 	w.attrs = append(w.attrs, name)
 	w.buf = append(append(append(w.buf, ' '), name...), '=', '"')

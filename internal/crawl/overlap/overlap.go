@@ -48,12 +48,7 @@ func (t *Trail) has(id string) bool { return t.recent[id] || t.older[id] }
 
 // HasRowOf reports whether a page has a row that was seen.
 func (t *Trail) HasRowOf(rows []understudy.Row) bool {
-	for _, r := range rows {
-		if t.has(r.ID) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rows, func(r understudy.Row) bool { return t.has(r.ID) })
 }
 
 // NewRows returns a copy of a page that has only the rows not seen before.

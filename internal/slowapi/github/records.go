@@ -125,12 +125,7 @@ func (a *API) searchIssues(q *table.Request) format.Answer {
 		return newInvalid("Search", "q", "missing")
 	}
 	rows := a.world.Kinds["issues"].Select(func(r *table.Row) bool {
-		for _, word := range words {
-			if !matchWord(r, word) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(words, func(word string) bool { return !matchWord(r, word) })
 	}, order(q, "comments"), q.Query.Get("order") == "asc")
 	total := len(rows)
 	return answerPage(q, rows[:min(total, 1000)], func(r *table.Row) table.Part {

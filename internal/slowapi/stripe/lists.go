@@ -151,12 +151,7 @@ func (k *kind) filter(q *table.Request) (func(*table.Row) bool, *format.Answer) 
 		}
 	}
 	return func(r *table.Row) bool {
-		for _, test := range tests {
-			if !test(r) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(tests, func(test func(*table.Row) bool) bool { return !test(r) })
 	}, nil
 }
 

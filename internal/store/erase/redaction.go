@@ -3,21 +3,14 @@
 package erase
 
 import (
+	"slices"
 	"understudy/kit/jsonspan"
 	"understudy/spec"
 )
 
 // IsRedactable reports whether the upstream can redact a field of the kind.
 func IsRedactable(k *spec.Kind) bool {
-	if k == nil {
-		return false
-	}
-	for _, f := range k.Fields {
-		if f.Redacts {
-			return true
-		}
-	}
-	return false
+	return k != nil && slices.ContainsFunc(k.Fields, func(f *spec.Field) bool { return f.Redacts })
 }
 
 // EmptiedFields returns the names of the redacting fields that exist and are empty or null.
@@ -54,10 +47,8 @@ func hasAny(body []byte, fields []string) bool {
 	if err != nil || doc.Kind != jsonspan.Object {
 		return true // a body that is not JSON may contain anything
 	}
-	for _, name := range fields {
-		if v, ok := jsonspan.Find(body, doc, name); ok && !isEmptyValue(v) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(fields, func(name string) bool {
+		v, ok := jsonspan.Find(body, doc, name)
+		return ok && !isEmptyValue(v)
+	})
 }

@@ -5,6 +5,7 @@ package tsvector
 import (
 	"database/sql/driver"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -59,21 +60,11 @@ func hasWord(q *wordrows.Query) bool {
 	if len(q.Parts) == 0 {
 		return !hasPhrase(q)
 	}
-	for i := range q.Parts {
-		if hasWord(&q.Parts[i]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(q.Parts, func(part wordrows.Query) bool { return hasWord(&part) })
 }
 
 func hasPhrase(q *wordrows.Query) bool {
-	for _, phrase := range q.Phrases {
-		if strings.Contains(phrase, " ") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(q.Phrases, func(phrase string) bool { return strings.Contains(phrase, " ") })
 }
 
 // match returns the condition that a row matches a query. It may be wrong for rows whose lines are too long, because they have no
