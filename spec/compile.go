@@ -353,7 +353,7 @@ func (s *Spec) checkLinks() error {
 		for j, f := range k.Fields {
 			if f.Link != "" && f.Link != AnyKind && s.kinds[f.Link] == nil {
 				return addPath(fmt.Errorf("spec %s: kind %s: field %s: link %w", s.Name, k.Name, f.Name, describeUnknown(f.Link,
-					"a kind", s.kindNames())),
+					"a kind", s.KindNames())),
 					"kinds", i, "fields", j, "link")
 			}
 		}

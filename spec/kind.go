@@ -311,8 +311,8 @@ func (k *Kind) checkNames() error {
 // fieldNames returns the names of the kind's fields, sorted.
 func (k *Kind) fieldNames() []string { return slices.Sorted(maps.Keys(k.fields)) }
 
-// kindNames returns the names of the spec's kinds, sorted.
-func (s *Spec) kindNames() []string { return slices.Sorted(maps.Keys(s.kinds)) }
+// KindNames returns the names of the spec's kinds, sorted.
+func (s *Spec) KindNames() []string { return slices.Sorted(maps.Keys(s.kinds)) }
 
 // checkSums checks the units and elapsed times, which sums use.
 func (k *Kind) checkSums() error {
@@ -347,7 +347,7 @@ func (s *Spec) checkSearches() error {
 				return addPath(fmt.Errorf("kind %s: used: the kind does not list the account's own numbers; add own, or remove used", k.Name),
 					"kinds", i, "used")
 			case other == nil || other.Clock == "" || !slices.ContainsFunc(other.Fields, func(f *Field) bool { return f.Class == ClassPhone }):
-				return addPath(fmt.Errorf("kind %s: used: %w", k.Name, describeUnknown(name, "a kind with a clock and phone numbers", s.kindNames())),
+				return addPath(fmt.Errorf("kind %s: used: %w", k.Name, describeUnknown(name, "a kind with a clock and phone numbers", s.KindNames())),
 					"kinds", i, "used", j)
 			}
 		}
@@ -359,7 +359,7 @@ func (s *Spec) checkSearches() error {
 		}
 		for _, name := range one.Kinds {
 			if s.kinds[name] == nil {
-				return addPath(fmt.Errorf("search %s: there is no kind %q%s", one.Name, name, suggest.Hint(name, s.kindNames())),
+				return addPath(fmt.Errorf("search %s: there is no kind %q%s", one.Name, name, suggest.Hint(name, s.KindNames())),
 					"searches", i, "kinds")
 			}
 		}

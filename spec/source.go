@@ -70,7 +70,7 @@ func (r *Roots) check(s *Spec) error {
 	}
 	k := s.kinds[r.Kind]
 	if k == nil {
-		return fmt.Errorf("kind %w", describeUnknown(r.Kind, "a kind", s.kindNames()))
+		return fmt.Errorf("kind %w", describeUnknown(r.Kind, "a kind", s.KindNames()))
 	}
 	if len(r.Vars) == 0 || len(r.Vars) != len(k.ID) {
 		return fmt.Errorf("vars names %d path variables, but the id of %s has %d fields; name one variable for each field", len(r.Vars), k.Name,

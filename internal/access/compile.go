@@ -170,7 +170,7 @@ func compileRows(at, source string, s *spec.Spec, rules RowRules) (map[string]*r
 		k := s.Kind(subject)
 		if k == nil {
 			return nil, fmt.Errorf("access: %s.rows: %s has no kind %q%s", at, s.Name, understudy.Clip(subject),
-				suggest.Hint(understudy.Clip(subject), kindNames(s)))
+				suggest.Hint(understudy.Clip(subject), s.KindNames()))
 		}
 		if err := checkRule(s, k, rules[subject]); err != nil {
 			return nil, fmt.Errorf("access: %s.rows.%s: %w", at, subject, err)
@@ -320,11 +320,4 @@ func phoneFields(k *spec.Kind) (all []string) {
 		}
 	}
 	return all
-}
-
-func kindNames(s *spec.Spec) (names []string) {
-	for _, k := range s.Kinds {
-		names = append(names, k.Name)
-	}
-	return names
 }

@@ -48,11 +48,8 @@ func (g *Gate) Explain(role, source, kind string) ([]FieldLevel, error) {
 	}
 	k := sp.Kind(kind)
 	if k == nil {
-		var known []string
-		for _, k := range sp.Kinds {
-			known = append(known, k.Name)
-		}
-		return nil, fmt.Errorf("access: %s has no kind %q%s", source, understudy.Clip(kind), suggest.Hint(understudy.Clip(kind), known))
+		return nil, fmt.Errorf("access: %s has no kind %q%s", source, understudy.Clip(kind),
+			suggest.Hint(understudy.Clip(kind), sp.KindNames()))
 	}
 	if err := g.CheckRole(role); err != nil {
 		return nil, err

@@ -92,10 +92,7 @@ func checkSubject(s *spec.Spec, subject string) error {
 	kind, field, dotted := strings.Cut(subject, ".")
 	k := s.Kind(kind)
 	if !dotted || k == nil {
-		known := append([]string{Everything}, classes...)
-		for _, k := range s.Kinds {
-			known = append(known, k.Name)
-		}
+		known := slices.Concat([]string{Everything}, classes, s.KindNames())
 		return fmt.Errorf("the subject %q is not known; write \"*\", a class, a kind or kind.field of %s%s", understudy.Clip(subject), s.Name,
 			suggest.Hint(understudy.Clip(kind), known))
 	}

@@ -262,18 +262,10 @@ func checkSync(src *spec.Source, s *Source) error {
 	for _, kind := range s.Sync {
 		if src.Spec.Kind(kind) == nil {
 			text := understudy.Clip(kind)
-			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, text, suggest.Hint(text, kindNames(src.Spec)))
+			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, text, suggest.Hint(text, src.Spec.KindNames()))
 		}
 	}
 	return nil
-}
-
-func kindNames(sp *spec.Spec) []string {
-	var names []string
-	for _, k := range sp.Kinds {
-		names = append(names, k.Name)
-	}
-	return names
 }
 
 // checkMedia returns an error if media settings name a kind without media contents.
@@ -334,7 +326,7 @@ func (a answersConfig) check(src *spec.Source) error {
 	for _, kind := range slices.Sorted(maps.Keys(a)) {
 		if kind != "" && src.Spec.Kind(kind) == nil {
 			text := understudy.Clip(kind)
-			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, text, suggest.Hint(text, kindNames(src.Spec)))
+			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, text, suggest.Hint(text, src.Spec.KindNames()))
 		}
 	}
 	return nil

@@ -235,11 +235,8 @@ func (w *Crawler) find(source, kind string) (*kindCrawl, error) {
 		}
 		k := src.Spec.Kind(kind)
 		if k == nil {
-			var known []string
-			for _, k := range src.Spec.Kinds {
-				known = append(known, k.Name)
-			}
-			return nil, fmt.Errorf("%w: %s has no kind %q%s", understudy.ErrInvalid, src.Spec.Title, kind, suggest.Hint(kind, known))
+			return nil, fmt.Errorf("%w: %s has no kind %q%s", understudy.ErrInvalid, src.Spec.Title, kind,
+				suggest.Hint(kind, src.Spec.KindNames()))
 		}
 		if _, err := newPlan(src, k, ""); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNever, err)

@@ -105,11 +105,8 @@ func parseTarget(sources []*spec.Source, p diagnostics.Purge) (target, error) {
 	}
 	kind := src.Spec.Kind(name)
 	if kind == nil {
-		var kinds []string
-		for _, k := range src.Spec.Kinds {
-			kinds = append(kinds, k.Name)
-		}
-		return target{}, newInvalid("%s has no kind %q%s", src.Spec.Title, understudy.Clip(name), suggest.Hint(understudy.Clip(name), kinds))
+		return target{}, newInvalid("%s has no kind %q%s", src.Spec.Title, understudy.Clip(name),
+			suggest.Hint(understudy.Clip(name), src.Spec.KindNames()))
 	}
 	if len(kind.ID) == 0 {
 		return target{}, newInvalid("%s have no ids; name a key, a path with its query", kind.Title)
