@@ -38,8 +38,16 @@ const maxETA = 365 * 24 * time.Hour
 
 // startPace starts to measure a sync or one of its walks.
 func (s *syncRun) startPace(walk string, done int64) {
-	s.x.pace.Store(&pace{began: s.w.bounds.now(), walk: walk, first: done, done: done, total: unknown})
+	s.setPace(&pace{began: s.w.bounds.now(), walk: walk, first: done, done: done, total: unknown})
 }
+
+func (s *syncRun) setPace(p *pace) {
+	s.pace = p
+	s.x.pace.Store(p)
+}
+
+// endPace ends measuring. A job whose lease has ended may run a second time, and then the other run goes on measuring.
+func (s *syncRun) endPace() { s.x.pace.CompareAndSwap(s.pace, nil) }
 
 // The names of the walks of a kind that is walked twice.
 const (
@@ -50,7 +58,7 @@ const (
 // reportProgress reports how far the present walk is. The caller must hold the lock of the mark. A total that is
 // less than the records done is not reported.
 func (s *syncRun) reportProgress(ctx context.Context) {
-	p, note := *s.x.pace.Load(), ""
+	p, note := *s.pace, ""
 	switch p.total = unknown; {
 	case s.x.plan.parentKind != nil:
 		p.done, p.share, note = s.mark.ListRows, s.parents.share(), s.parents.note()
@@ -66,7 +74,7 @@ func (s *syncRun) reportProgress(ctx context.Context) {
 	if p.walk != "" {
 		note = "walk " + p.walk
 	}
-	s.x.pace.Store(&p)
+	s.setPace(&p)
 	s.job.run.SetProgress(p.done, max(p.total, 0), note)
 }
 

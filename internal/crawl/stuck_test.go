@@ -300,3 +300,24 @@ func burst(name string, n int) []thing {
 	}
 	return out
 }
+
+// TestSyncThatRunsTwice: if the lease of a job ends while the job goes on, the job runs a second time. The end of one run does not
+// disturb the other.
+func TestSyncThatRunsTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.things["letters"] = letters(500, time.Hour, time.Now())
+		x := w.walker(Settings{Slice: 2 * 24 * time.Hour})
+		keepKind(t, x, "letters")
+		sync := x.Work()["sync letters"]
+		steps := 0
+		see := func(int64, int64, string) {
+			if steps++; steps == 40 { // in the middle of a walk
+				checktest.NoError(t, sync(t.Context(), &run{job: w.jobs[0]}), "the second run")
+			}
+		}
+		checktest.NoError(t, sync(t.Context(), &watched{&run{job: w.jobs[0]}, see}), "the first run")
+		checktest.True(t, steps > 40, "the first run has ended after %d steps", steps)
+		complete(t, x, "letters")
+	})
+}

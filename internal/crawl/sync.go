@@ -59,6 +59,7 @@ type syncRun struct {
 
 	mu      sync.Mutex
 	mark    mark
+	pace    *pace        // how fast the present walk is
 	parents parentCounts // the counts of parent records, for a nested kind
 }
 
@@ -109,7 +110,7 @@ func (t *jobRun) sync(ctx context.Context) error {
 	}
 	s.startPace("", s.mark.ListRows)
 	err := s.run(ctx)
-	x.pace.Store(nil)
+	s.endPace()
 	return t.noteEnded(ctx, partLists, err)
 }
 
