@@ -14,7 +14,7 @@ var (
 	selectBelow    = &db.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at < ? AND at >= ? ORDER BY at DESC LIMIT 1"}
 	selectAbove    = &db.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at > ? AND at <= ? ORDER BY at ASC LIMIT 1"}
 	selectStanding = &db.Statement{Head: "SELECT at FROM place WHERE kind = ? AND at BETWEEN ? AND ? LIMIT ?"}
-	selectDeleted  = &db.Statement{Head: "SELECT 1 FROM place WHERE kind = ? LIMIT 1"}
+	selectDeleted  = &db.Statement{Head: "SELECT 1 FROM place WHERE kind = ? ORDER BY at LIMIT 1"} // the order makes PostgreSQL use the index
 	countPlaces    = &db.Statement{Head: "SELECT count(*) FROM place WHERE kind IN (?1, -CAST(?1 AS BIGINT)) AND at >= ?2 AND at < ?3"}
 	selectPlaces   = &db.Statement{Head: "SELECT kind, at, record FROM place WHERE kind IN (?1, -CAST(?1 AS BIGINT)) AND at >= ?2 " +
 		"AND at < ?3 ORDER BY at"}

@@ -211,16 +211,17 @@ func (s *recordSearch) updatePosition(c db.Conn, before int64) error {
 
 const (
 	selectPosition = "SELECT at, number, version, seen, state, coalesce(since, 0) "
-	shownRows      = "JOIN held ON number BETWEEN record * ?2 AND record * ?2 + ?2 - 1 WHERE kind = ?1 AND state & 12 = 0 AND at IN ("
+	shownRows      = " WHERE kind = ?1 AND state & 12 = 0 AND at IN ("
 )
 
 var (
 	selectPlace = &db.Statement{Head: "SELECT place FROM held WHERE number BETWEEN ? AND ? AND place IS NOT NULL LIMIT 1"}
 	selectSince = &db.Statement{Head: "SELECT n, count, record, what FROM change WHERE source = ?1 " +
 		"AND n >= coalesce((SELECT max(n) FROM change WHERE source = ?1 AND n <= ?2), 0) AND n + count > ?2 + 1 ORDER BY n"}
-	// CROSS makes SQLite read place first.
-	selectShown = &db.Statement{Head: selectPosition + "FROM place CROSS " +
-		shownRows, Standard: selectPosition + "FROM place " + shownRows, Tuple: "?", Tail: ")"}
+	// CROSS makes SQLite read place first. LIMIT tells PostgreSQL that a record has few rows, so that it does not read the whole table.
+	selectShown = &db.Statement{Head: selectPosition + "FROM place CROSS JOIN held ON number BETWEEN record * ?2 AND record * ?2 + ?2 - 1" +
+		shownRows, Standard: selectPosition + "FROM place CROSS JOIN LATERAL (SELECT * FROM held WHERE number BETWEEN record * ?2 AND " +
+		"record * ?2 + ?2 - 1 LIMIT 64) held" + shownRows, Tuple: "?", Tail: ")"}
 )
 
 // buildHit returns a record as a result. ok is false if the record does not match the query.

@@ -19,9 +19,15 @@ import (
 	"understudy/internal/store/terms"
 )
 
+const (
+	selectStand = "SELECT min(h.number), h.place, min(n.kind), min(h.state & 12) FROM names n JOIN "
+	ofStand     = " GROUP BY n.record, h.place"
+)
+
 var (
-	selectAllStands = &db.Statement{Head: "SELECT min(h.number), h.place, min(n.kind), min(h.state & 12) FROM names n " +
-		"JOIN held h ON h.number BETWEEN n.record * 64 AND n.record * 64 + 63 GROUP BY n.record, h.place", Whole: true}
+	selectAllStands = &db.Statement{Head: selectStand + "held h ON h.number BETWEEN n.record * 64 AND n.record * 64 + 63" + ofStand,
+		Standard: selectStand + "LATERAL (SELECT * FROM held WHERE number BETWEEN n.record * 64 AND n.record * 64 + 63 LIMIT 64) h ON true" +
+			ofStand, Whole: true} // without LIMIT, PostgreSQL reads the whole table for each record
 	selectStandsAt = &db.Statement{Head: "SELECT record FROM place WHERE kind = ? AND at = ?"}
 	countStands    = &db.Statement{Head: "SELECT (SELECT count(*) FROM place), (SELECT count(*) FROM names)"}
 )
