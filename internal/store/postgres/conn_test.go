@@ -399,3 +399,17 @@ func TestACancelledContextEndsItsStatement(t *testing.T) {
 	checktest.MustTrue(t, !broken, "the connection is broken after a time limit")
 	checkUsable(t, c, 1)
 }
+
+// TestStatementsAreNotCompiled: compiling them takes longer than they run.
+func TestStatementsAreNotCompiled(t *testing.T) {
+	t.Parallel()
+	c := dial(t, pgtest.Server(t, "jit=on"))
+	show := &db.Statement{Head: "SELECT current_setting('jit')"}
+	for _, run := range []func(context.Context, func() error) (bool, error){c.RunTransaction, c.RunReading} {
+		_, err := run(t.Context(), func() error {
+			_, err := c.QueryRow(show, nil, func(r []driver.Value) { checktest.Equal(t, r[0].(string), "off", "jit") })
+			return err
+		})
+		checktest.NoError(t, err, "transaction")
+	}
+}

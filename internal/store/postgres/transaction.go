@@ -16,6 +16,8 @@ var (
 	beginRead  = &db.Statement{Head: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
 	commit     = &db.Statement{Head: "COMMIT"}
 	setDurable = &db.Statement{Head: "SET LOCAL synchronous_commit = on"}
+	// Before a table has statistics, the server may take each statement for a long one. Compiling it takes longer than the statement.
+	setPlain = &db.Statement{Head: "SET LOCAL jit = off"}
 
 	// All other writers of the database wait for the lock of a writing transaction. So the server ends the session of a process that
 	// does nothing for longer, for example because it was stopped.
@@ -79,6 +81,9 @@ func (c *Conn) run(ctx context.Context, begin *db.Statement, work func() error) 
 // begin begins a transaction and calls the hook for the beginning.
 func (c *Conn) begin(ctx context.Context, begin *db.Statement) error {
 	read, err := variant{st: c.hooks.Read}, c.push(variant{st: begin}, "", nil)
+	if err == nil {
+		err = c.push(variant{st: setPlain}, "", nil)
+	}
 	if begin == beginWrite {
 		read.suffix = " FOR UPDATE"
 		if err == nil {
