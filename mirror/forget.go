@@ -130,7 +130,7 @@ func (iv *invalidator) forgetRecord(ctx context.Context, store Forgetter, k *kin
 		if err != nil {
 			return 0, 0, err
 		}
-		if k.writes.AdvanceTo(generation, 1) {
+		if k.writes.AdvanceTo(iv.env.now(), generation, 1) {
 			iv.entries.dropSource(k.source)
 		}
 	}
@@ -300,14 +300,20 @@ func fieldText(body []byte, name string) string {
 	return jsonspan.Text(body, v)
 }
 
-// NoteWriteElsewhere notes that another process has written to a kind, which has a generation since. From then on nothing
-// is answered from memory that the write may have changed, and no page is stored whose fetch began before. It waits for no
-// lock that is held during a save. A source or kind that the mirror does not have is ignored.
-func (m *Mirror) NoteWriteElsewhere(source, kind string, generation int64) {
+// NoteWriteElsewhere notes that other processes have written to records of a kind, which has a generation since. Without ids
+// they may have written to any record. From then on nothing is answered from memory that the writes may have changed, and no
+// page is stored whose fetch began before. It waits for no lock that is held during a save. A source or kind that the mirror
+// does not have is ignored.
+func (m *Mirror) NoteWriteElsewhere(source, kind string, generation int64, ids []string) {
 	s := m.env.sources[source]
-	if s != nil && s.kinds[kind] != nil && s.kinds[kind].writes.AdvanceTo(generation, 0) {
-		m.entries.dropSource(s)
+	if s == nil || s.kinds[kind] == nil || !s.kinds[kind].writes.AdvanceTo(m.env.now(), generation, 0, ids...) {
+		return
 	}
+	if len(ids) == 0 {
+		m.entries.dropSource(s)
+		return
+	}
+	m.entries.dropTouched(s.kinds[kind], ids...)
 }
 
 // dropSource removes the pages of a source from memory, after another process has written. It is not known which record was

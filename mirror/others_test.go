@@ -143,3 +143,31 @@ func TestLoneProcessReadsNoPageBeforeAFetch(t *testing.T) {
 		})
 	}
 }
+
+// TestWriteElsewhereOutdatesItsRecordAlone: after another process has written to a record, this record and the lists are fetched
+// again. Other records stay in memory.
+func TestWriteElsewhereOutdatesItsRecordAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, 3)
+		read := func(first, second, list request.Outcome) {
+			t.Helper()
+			checktest.Equal(t, s.get(t, s.call(t, sid(1))).Outcome, first, "outcome of the first call")
+			checktest.Equal(t, s.get(t, s.call(t, sid(2))).Outcome, second, "outcome of the second call")
+			checktest.Equal(t, s.get(t, s.newest(t)).Outcome, list, "outcome of the list")
+			synctest.Wait() // until the pages are in memory
+		}
+		read(request.Cold, request.Cold, request.Cold)
+		read(request.Warm, request.Warm, request.Warm)
+		for generation := int64(1); generation < 3; generation++ {
+			touched := request.Invalidation{Source: "twilio", Kind: "calls", ID: sid(2)}
+			_, err := s.store.Touch(t.Context(), touched)
+			checktest.MustNoError(t, err, "touch")
+			s.NoteWriteElsewhere("twilio", "calls", generation, []string{sid(2)})
+			read(request.Warm, request.Cold, request.Cold)
+			read(request.Warm, request.Warm, request.Warm)
+		}
+		s.NoteWriteElsewhere("twilio", "calls", 2, []string{sid(1)}) // it is known already
+		read(request.Warm, request.Warm, request.Warm)
+	})
+}

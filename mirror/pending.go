@@ -36,7 +36,7 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 	all, told := k.writes.Pending(), int64(0)
 	touch := func(id string) (err error) {
 		told, err = wr.env.store.Touch(ctx, request.Invalidation{Source: k.source.config.Name, Kind: k.name, ID: id})
-		if err == nil && k.writes.AdvanceTo(told, 1) {
+		if err == nil && k.writes.AdvanceTo(wr.env.now(), told, 1) {
 			wr.entries.dropSource(k.source)
 		}
 		return err
@@ -54,7 +54,7 @@ func (wr *writer) flush(ctx context.Context, k *kind) error {
 		}
 	}
 	for len(all) > 0 && told < generation {
-		if err := touch(""); err != nil {
+		if err := touch(all[0].ID); err != nil { // there were several writes to a record
 			return err
 		}
 	}

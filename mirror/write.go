@@ -200,18 +200,24 @@ func (iv *invalidator) expireRecord(ctx context.Context, k *kind, id string) err
 	return iv.writer.touch(ctx, k, id)
 }
 
-// dropTouched removes the pages from memory that a write to a record may have changed: pages of the record, and 404 responses
-// at addresses that may now be those of the record. If the kind has no ids, it removes every page that is not a list. It also
+// dropTouched removes the pages from memory that writes to records may have changed: pages of the records, and 404 responses
+// at addresses that may now be those of the records. If the kind has no ids, it removes every page that is not a list. It also
 // removes pages of all kinds that show records of other kinds. Lists become outdated by their generation.
-func (es *entries) dropTouched(k *kind, id string) {
+func (es *entries) dropTouched(k *kind, ids ...string) {
 	k.writes.AddChange()
 	spec := k.source.config.Spec.Kind(k.name)
 	whole := spec != nil && len(spec.ID) == 0
-	ident := es.hot.Ident(id)
+	touched := map[uint64]bool{}
+	for _, id := range ids {
+		if id != "" {
+			touched[es.hot.Ident(id)] = true
+			touched[0] = true
+		}
+	}
 	var gone []*cache.Entry
 	for _, of := range k.source.kinds {
 		es.hot.WalkGroup(of.pages, func(e *cache.Entry) {
-			if e.ShowsAnyKind || of == k && (id != "" && e.Ident == ident || !e.List && (whole || id != "" && e.Ident == 0)) {
+			if e.ShowsAnyKind || of == k && (touched[e.Ident] && (e.Ident != 0 || !e.List) || whole && !e.List) {
 				gone = append(gone, e)
 			}
 		})

@@ -84,7 +84,7 @@ func TestWriteWaitsForOthers(t *testing.T) {
 	b, fb := openNode(t, path, "b", nil)
 	var mu sync.Mutex
 	told := map[string]int64{}
-	err := b.Nodes.SetOthers(t.Context(), nodes.Others{Deleted: func() {}, Written: func(_, kind string, generation int64) {
+	err := b.Nodes.SetOthers(t.Context(), nodes.Others{Deleted: func() {}, Written: func(_, kind string, generation int64, _ []string) {
 		mu.Lock()
 		defer mu.Unlock()
 		told[kind] = generation

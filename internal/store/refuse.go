@@ -285,12 +285,16 @@ func (m *marking) markRecord(id string, record int64) error {
 	return nil
 }
 
+// finish stores what the transaction has marked, and its changes.
 func (m *marking) finish() error {
 	s := m.save
 	if err := s.db.Index.Update(s.c, s.indexes.edits); err != nil {
 		return err
 	}
 	if err := s.putChanges(); err != nil {
+		return err
+	}
+	if err := s.db.Nodes.ForgetWritten(s.c, s.kind.Number); err != nil {
 		return err
 	}
 	s.db.pool.MarkChanged(db.Erasures)

@@ -44,6 +44,9 @@ func (d *DB) Touch(ctx context.Context, t request.Invalidation) (generation int6
 		return db.DurableTransaction(ctx, func(c db.Conn) error {
 			d.pool.MarkChanged(db.Kinds)
 			_, err := c.QueryRow(updateGeneration, []driver.Value{kind.Number}, func(r []driver.Value) { generation = r[0].(int64) })
+			if err == nil {
+				err = d.Nodes.AddWritten(c, kind.Number, generation, t.ID)
+			}
 			if err != nil || t.ID == "" {
 				return err
 			}

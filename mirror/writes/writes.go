@@ -199,12 +199,7 @@ func (s *Set) Restore(now time.Time, id string, intent int64) {
 // add counts a write and adds it to the pending ones. The caller holds the lock.
 func (s *Set) add(id string, shows *understudy.Page, overlapped bool, intents ...int64) (kept bool) {
 	n := s.generation.Add(1)
-	if id == "" || len(s.lastWrites) >= maxLastWrites {
-		s.anyRecordGeneration = n
-		clear(s.lastWrites)
-	} else {
-		s.lastWrites[id] = n
-	}
+	s.noteWritten(id, n)
 	if s.subject.Kind == "" {
 		return false
 	}
@@ -294,25 +289,47 @@ func (s *Set) NoteStored(id string, generation int64, confirm func(end func())) 
 }
 
 // AdvanceTo notes a generation of the store, of which the last own ones are those of this process. It returns true if other
-// processes have written since the last call. Their records are not known. Writes that the store does not know of yet have numbers
-// of their own, so the generation may be higher than that of the store.
-func (s *Set) AdvanceTo(generation, own int64) (others bool) {
+// processes have written since the last call: to the records with the ids, or to any records if there are none. Writes that the
+// store does not know of yet have numbers of their own, so the generation may be higher than that of the store.
+func (s *Set) AdvanceTo(now time.Time, generation, own int64, ids ...string) (others bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	more := max(generation-s.stored-own, 0)
 	s.stored = max(s.stored, generation)
 	n := max(s.generation.Load()+more, generation)
 	s.generation.Store(n)
-	if more > 0 {
-		s.anyRecordGeneration = n
+	if more == 0 {
+		return false
 	}
-	return more > 0
+	for _, id := range ids {
+		s.noteWritten(id, n)
+		s.note(now, id)
+	}
+	if len(ids) == 0 {
+		s.noteWritten("", n)
+		s.note(now, "")
+	}
+	return true
+}
+
+// noteWritten notes the generation of the last write to a record, or to any record if the id is "". The caller holds the lock.
+func (s *Set) noteWritten(id string, generation int64) {
+	if id == "" || len(s.lastWrites) >= maxLastWrites {
+		s.anyRecordGeneration = generation
+		clear(s.lastWrites)
+	} else {
+		s.lastWrites[id] = generation
+	}
 }
 
 // Note notes a write whose result lists may not show yet. If the record is not known, id is "".
 func (s *Set) Note(now time.Time, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.note(now, id)
+}
+
+func (s *Set) note(now time.Time, id string) {
 	s.lastWrite = now
 	switch {
 	case id == "" || s.unseen[id]:

@@ -64,6 +64,9 @@ type Table struct {
 	pool      *db.Pool
 	noteWrite func() // called after a write of another process
 	others    atomic.Pointer[Others]
+	// generations are the generations of the kinds up to which Others.Written was called. The goroutine with the writing
+	// connection owns them.
+	generations map[int64]int64
 	// conn has the connection for renewals, and claims has the connections for claims. So neither waits for the transactions of the store.
 	// A connection is nil until it is dialled. A goroutine takes a connection from the channel before it uses the connection.
 	conn, claims chan db.Conn
@@ -74,7 +77,8 @@ const maxClaims = 2
 
 // New returns the table of nodes of a database. The table calls noteWrite after another process has written.
 func New(pool *db.Pool, noteWrite func()) *Table {
-	t := &Table{pool: pool, noteWrite: noteWrite, conn: make(chan db.Conn, 1), claims: make(chan db.Conn, maxClaims)}
+	t := &Table{pool: pool, noteWrite: noteWrite, conn: make(chan db.Conn, 1), claims: make(chan db.Conn, maxClaims),
+		generations: map[int64]int64{}}
 	t.conn <- nil
 	for range maxClaims {
 		t.claims <- nil

@@ -1,6 +1,9 @@
 package nodes_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +49,62 @@ func TestNodesAreListed(t *testing.T) {
 			all, err = b.Nodes.List(t.Context())
 			checktest.MustNoError(t, err, "list")
 			checktest.Equal(t, len(all), 1, "nodes after one has ended")
+		})
+	}
+}
+
+// TestOthersLearnWhichRecordsWereWritten: a process learns the ids of the records that another one has written, as long as the
+// database has all of them.
+func TestOthersLearnWhichRecordsWereWritten(t *testing.T) {
+	for name, path := range map[string]func(testing.TB) string{"SQLite": storetest.File, "PostgreSQL": storetest.Database} {
+		t.Run(name, func(t *testing.T) {
+			at := path(t)
+			var told []string
+			open := func() *store.DB {
+				db, err := store.Open(t.Context(), store.Options{Path: at, Specs: storetest.Specs(t), SaveTime: storetest.Patience})
+				checktest.MustNoError(t, err, "open")
+				t.Cleanup(func() { checktest.NoError(t, db.Close(), "close") })
+				err = db.Nodes.SetOthers(t.Context(), nodes.Others{Deleted: func() {},
+					Written: func(_, kind string, generation int64, ids []string) {
+						slices.Sort(ids)
+						told = append(told, fmt.Sprint(kind, generation, ids))
+					}})
+				checktest.MustNoError(t, err, "SetOthers")
+				return db
+			}
+			a, b := open(), open()
+			touch := func(db *store.DB, kind string, ids ...string) {
+				t.Helper()
+				for _, id := range ids {
+					_, err := db.Touch(t.Context(), request.Invalidation{Source: storetest.Source, Kind: kind, ID: id})
+					checktest.MustNoError(t, err, "touch %s", id)
+				}
+			}
+			learn := func(db *store.DB, want ...string) {
+				t.Helper()
+				checktest.MustNoError(t, db.Refresh(t.Context()), "refresh")
+				slices.Sort(told)
+				checktest.Equal(t, fmt.Sprint(told), fmt.Sprint(want), "what a process learns")
+				told = nil
+			}
+			touch(a, "calls", "CA1", "CA2\x00\xff")
+			touch(a, "messages", "SM1")
+			learn(b, "calls2 [CA1 CA2\x00\xff]", "messages1 [SM1]")
+			touch(b, "calls", "CA3") // a process knows its own writes
+			learn(b)
+			learn(a, "calls3 [CA3]")
+			touch(a, "calls", "CA4", "", "CA5")
+			learn(b, "calls6 []")
+			for n := range 300 {
+				touch(a, "messages", fmt.Sprint("SM", n))
+			}
+			checktest.MustNoError(t, b.Refresh(t.Context()), "refresh")
+			for n, all := 0, fmt.Sprint(told); n < 300 && !strings.Contains(all, "[]"); n++ { // of more than 256 it does not know the ids
+				checktest.True(t, strings.Contains(all, fmt.Sprint("SM", n)), "the process does not learn of the write to SM%d", n)
+			}
+			told = nil
+			touch(a, "messages", "SM7")
+			learn(b, "messages302 [SM7]")
 		})
 	}
 }
