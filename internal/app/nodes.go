@@ -6,12 +6,12 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"understudy"
@@ -27,6 +27,9 @@ import (
 
 // pokeClientTimeout is the maximum time for a message to another process.
 const pokeClientTimeout = time.Second
+
+// followTimeout is the maximum time for reading what other processes have changed. After it, reading begins again at the next renewal.
+const followTimeout = 5 * time.Second
 
 // changesAtOnce is the maximum number of changes of other processes that are read at once.
 const changesAtOnce = 1000
@@ -84,7 +87,7 @@ func (a *App) openFleet(ctx context.Context) error {
 		}
 	}
 	if !a.opts.Headless {
-		o.Renewed = func(ctx context.Context, are bool) { a.saved.others.follow(ctx, are) }
+		o.News = func() { a.saved.others.wake() }
 		o.Recovered = func() { a.mirror.NoteDatabaseBack() }
 		o.Recheck, o.Flush = func(t request.Invalidation) { a.mirror.RecheckWrite(t) }, func(ctx context.Context) { a.mirror.Flush(ctx) }
 	}
@@ -98,7 +101,7 @@ func (a *App) joinFleet(ctx context.Context, changes *feed.Feed, watches *watch.
 	if a.saved.fleet == nil {
 		return nil
 	}
-	a.saved.others = &others{app: a, feed: changes, watches: watches, last: map[string]int64{}, processes: 1}
+	a.saved.others = &others{app: a, feed: changes, watches: watches, news: make(chan struct{}, 1), last: map[string]int64{}, processes: 1}
 	for _, src := range a.sources {
 		n, err := a.db.ReadLastChange(ctx, src.Name)
 		if err != nil {
@@ -118,7 +121,7 @@ func (a *App) joinFleet(ctx context.Context, changes *feed.Feed, watches *watch.
 			a.saved.fleet.NotifyOthers()
 		}
 	})
-	a.tasks = append(a.tasks, a.saved.fleet.Run)
+	a.tasks = append(a.tasks, a.saved.fleet.Run, a.saved.others.run)
 	return a.saved.fleet.Join(ctx, cmp.Or(a.opts.Settings.Nodes.URL, a.ports.viewer()))
 }
 
@@ -127,19 +130,40 @@ type others struct {
 	app     *App
 	feed    *feed.Feed
 	watches *watch.Book
+	news    chan struct{} // has a value if there may be changes
 
-	mu        sync.Mutex
+	// Only the goroutine of run uses these fields.
 	last      map[string]int64 // the number of the last change passed on, by source
 	processes int              // the number of processes that share the budgets
 }
 
-// follow passes on the changes of other processes since the last call. Changes of this process are passed on again, which does no harm.
-func (o *others) follow(ctx context.Context, are bool) {
+// wake makes run look for changes. It does not wait.
+func (o *others) wake() {
 	if o == nil {
 		return
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	select {
+	case o.news <- struct{}{}:
+	default:
+	}
+}
+
+// run passes on the changes of other processes until ctx ends. It has a goroutine of its own, so that no lease waits for it.
+func (o *others) run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-o.news:
+			o.follow(ctx)
+		}
+	}
+}
+
+// follow passes on the changes of other processes since the last call. Changes of this process are passed on again, which does no harm.
+func (o *others) follow(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, followTimeout)
+	defer cancel()
 	if n := o.app.countNodes(); n != o.processes {
 		o.processes = n
 		o.app.jobs.Wake()
@@ -149,19 +173,19 @@ func (o *others) follow(ctx context.Context, are bool) {
 		}
 	}
 	for _, src := range o.app.sources {
-		if err := o.followSource(ctx, src.Name, are); err != nil {
+		if err := o.followSource(ctx, src.Name); err != nil && !errors.Is(err, context.Canceled) {
 			o.app.log.Warn("the changes of other processes could not be read; they are read a little later", "source", src.Name, "error", err)
 		}
 	}
 }
 
 // followSource passes on the changes of one source.
-func (o *others) followSource(ctx context.Context, source string, are bool) error {
+func (o *others) followSource(ctx context.Context, source string) error {
 	newest, err := o.app.db.ReadLastChange(ctx, source)
 	if err != nil || newest == o.last[source] {
 		return err
 	}
-	if !are {
+	if o.app.saved.fleet.IsAlone() {
 		o.last[source] = newest
 		return nil
 	}

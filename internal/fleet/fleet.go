@@ -57,8 +57,8 @@ type Options struct {
 	Secret understudy.Secret
 	// Refresh loads what other nodes have changed. It is called if a lease has ended, before the next lease is valid.
 	Refresh func(ctx context.Context) error
-	// Renewed is called after each renewal, with whether there are other nodes. It may be nil.
-	Renewed func(ctx context.Context, others bool)
+	// News is called after each renewal and each poke: other nodes may have saved something. It must not wait. It may be nil.
+	News func()
 	// Recovered is called after a renewal that has succeeded after others had failed. It may be nil.
 	Recovered func()
 	// KV has the notes of writes; nil if no node sends writes. Recheck is called with each write of another node whose result is
@@ -99,6 +99,9 @@ func New(o Options) *Fleet {
 	understudy.SetDefaults(&o.Logger, &o.Now)
 	if o.Client == nil {
 		o.Client = http.DefaultClient
+	}
+	if o.News == nil {
+		o.News = func() {}
 	}
 	f := &Fleet{o: o, start: o.Now(), wake: make(chan struct{}, 1)}
 	if o.Replaced {
@@ -216,9 +219,7 @@ func (f *Fleet) renew(ctx context.Context) error {
 	f.until.Store(begin + int64(nodes.Lease-margin))
 	f.all.Store(&renewal{all, begin})
 	f.cleanNote(ctx)
-	if f.o.Renewed != nil {
-		f.o.Renewed(ctx, slices.ContainsFunc(all, f.isOther))
-	}
+	f.o.News()
 	return nil
 }
 

@@ -107,6 +107,7 @@ func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	f.o.News()
 	select {
 	case f.wake <- struct{}{}:
 	default:

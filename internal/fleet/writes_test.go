@@ -99,7 +99,7 @@ func TestLeaseIsGivenUpForWritesThatTheStoreDoesNotKnow(t *testing.T) {
 		var known atomic.Int64 // the number of the write that Flush can tell the store
 		var renewals atomic.Int64
 		f, _, stop := openNoting(t, fleet.Options{Flush: func(context.Context) { f.End(known.Load()) },
-			Renewed: func(context.Context, bool) { renewals.Add(1) }})
+			News: func() { renewals.Add(1) }})
 		defer stop()
 		n, err := f.Begin(calls)
 		checktest.MustNoError(t, err, "begin")

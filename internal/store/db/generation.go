@@ -203,7 +203,8 @@ func (p *Pool) refreshWriter(ctx context.Context, c Conn, row []driver.Value) er
 }
 
 // refreshReader does the same at the beginning of a reading transaction. It waits for the writing connection, because
-// only the goroutine that has it may change what is in memory.
+// only the goroutine that has it may change what is in memory. It does not wait for the calls of Write that wait too: a lease
+// must be renewed in time.
 func (p *Pool) refreshReader(ctx context.Context, _ Conn, row []driver.Value) error {
 	g := newGenerations(row)
 	if g[timeline] != p.memory.seen.Load()[timeline] {
@@ -212,12 +213,13 @@ func (p *Pool) refreshReader(ctx context.Context, _ Conn, row []driver.Value) er
 	if !p.isBehind(&g) {
 		return nil
 	}
-	return p.Write(ctx, func(w Conn) (bool, error) {
+	_, err := p.useWriter(ctx, func(w Conn) (bool, error) {
 		if !p.isBehind(&g) {
 			return false, nil // another goroutine has loaded it meanwhile
 		}
 		return w.RunReading(ctx, func() error { return nil })
 	})
+	return err
 }
 
 // isBehind reports whether memory is older than a snapshot of the database.

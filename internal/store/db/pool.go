@@ -26,8 +26,9 @@ type Pool struct {
 	Engine     Engine
 	afterWrite func() // called after each write, while the writing connection is in use
 
-	writer  chan Conn // holds the writing connection; a nil connection means: dial again
-	readers chan Conn // holds the reading connections
+	writer  chan Conn     // holds the writing connection; a nil connection means: dial again
+	next    chan struct{} // has one element while a call of Write waits for the writing connection or has it
+	readers chan Conn     // holds the reading connections
 
 	mu     sync.Mutex
 	closed bool
@@ -42,8 +43,8 @@ type Pool struct {
 
 // NewPool returns a pool without connections. afterWrite is called after each write, before the next one begins.
 func NewPool(engine Engine, readers int, afterWrite func()) *Pool {
-	return &Pool{Engine: engine, afterWrite: afterWrite, writer: make(chan Conn, 1), readers: make(chan Conn, readers),
-		generations: selectGenerations}
+	return &Pool{Engine: engine, afterWrite: afterWrite, writer: make(chan Conn, 1), next: make(chan struct{}, 1),
+		readers: make(chan Conn, readers), generations: selectGenerations}
 }
 
 // Start loads what the process remembers, puts the writing connection into the pool and opens the reading
@@ -187,21 +188,34 @@ func (p *Pool) Write(ctx context.Context, work func(c Conn) (broken bool, err er
 		return err
 	}
 	defer leave()
+	select {
+	case p.next <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	await, err := p.useWriter(ctx, work)
+	<-p.next
+	if barrier := p.barrier.Load(); barrier != nil && await != 0 {
+		(*barrier)(await)
+	}
+	return err
+}
+
+// useWriter runs work with the writing connection. It returns the position that the call must wait for, or 0. A caller that is not
+// the next one waits for at most two other uses.
+func (p *Pool) useWriter(ctx context.Context, work func(c Conn) (broken bool, err error)) (await int64, err error) {
 	c, err := p.take(ctx, p.writer)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	broken := true
 	err = Guard(func() (err error) { broken, err = work(c); return err })
 	p.afterWrite()
 	p.noteDamage(err)
 	err, unusable := p.Engine.EndWrite(c, err)
-	await := p.memory.takeAwait()
+	await = p.memory.takeAwait()
 	giveBack(p.writer, c, broken || unusable)
-	if barrier := p.barrier.Load(); barrier != nil && await != 0 {
-		(*barrier)(await)
-	}
-	return err
+	return await, err
 }
 
 // Read runs work with a reading connection inside one read transaction. So work sees one consistent snapshot.
