@@ -1,9 +1,12 @@
 package postgres
 
 import (
+	"context"
 	"database/sql/driver"
 	"errors"
+	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,4 +101,26 @@ func TestADatabaseThatPgBouncerDoesNotReachIsAway(t *testing.T) {
 		checktest.Equal(t, db.ClassOf(err), db.Away, "class of %v", err)
 		checktest.MustTrue(t, time.Now().Before(deadline), "still %v", err)
 	}
+}
+
+// PgBouncer before 1.21 exits if a client sends a cancel request and does not wait for the answer.
+func TestPgBouncerOutlivesCancelledStatements(t *testing.T) {
+	t.Parallel()
+	var empty pgtest.Pool
+	dsn := pgtest.Bouncer(t, empty.Database(t)) + exec
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 50 {
+				c := dial(t, dsn)
+				ctx, cancel := context.WithTimeout(t.Context(), rand.N(2*time.Millisecond))
+				_, _ = c.RunTransaction(ctx, func() error { return c.QueryOnce("SELECT 1 FROM pg_sleep(0.001)", nil, ignore) })
+				cancel()
+				_ = c.Close()
+			}
+		})
+	}
+	wg.Wait()
+	_, err := dial(t, dsn).RunTransaction(t.Context(), func() error { return nil })
+	checktest.NoError(t, err, "a transaction after the statements that were cancelled")
 }

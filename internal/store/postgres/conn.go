@@ -19,11 +19,12 @@ import (
 )
 
 const (
-	maxWait   = time.Minute     // how long one exchange with the database may take
-	endWait   = 5 * time.Second // how long a rollback and the end of a connection may take
-	maxQueued = 256             // how many statements wait at most before they are sent
-	maxBytes  = 1 << 20         // how many bytes of parameters wait at most before they are sent
-	portion   = 256             // how many rows of a whole table are read at once
+	maxWait    = time.Minute     // how long one exchange with the database may take
+	endWait    = 5 * time.Second // how long a rollback and the end of a connection may take
+	answerWait = time.Second     // how long a cancel request may take
+	maxQueued  = 256             // how many statements wait at most before they are sent
+	maxBytes   = 1 << 20         // how many bytes of parameters wait at most before they are sent
+	portion    = 256             // how many rows of a whole table are read at once
 )
 
 // Conn is one connection. It implements db.Conn.
@@ -379,9 +380,16 @@ func (c *Conn) TakeReads() (reads db.Reads) {
 	return reads
 }
 
-// Close implements db.Conn.
+// Close implements db.Conn. Behind PgBouncer it waits until the last cancel request is answered, because the process may end then.
 func (c *Conn) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), endWait)
 	defer cancel()
-	return c.raw.Close(ctx)
+	err := c.raw.Close(ctx)
+	if !c.prepares {
+		select {
+		case <-c.raw.CleanupDone():
+		case <-time.After(answerWait):
+		}
+	}
+	return err
 }

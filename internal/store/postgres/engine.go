@@ -53,10 +53,15 @@ func NewEngine(dsn string) (*Engine, error) {
 	}
 	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectWait)
 	config.RuntimeParams["application_name"] = cmp.Or(config.RuntimeParams["application_name"], "understudy")
-	config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWait}
+	e := &Engine{config: config, prepare: config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement}
+	if e.prepare {
+		// PgBouncer before 1.21 exits if a client sends a cancel request and does not wait for the answer. This handler does so when the
+		// statement has ended meanwhile. Without the handler pgx closes the connection of the statement, and waits (see Conn.Close).
+		config.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+			return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWait}
+		}
 	}
-	return &Engine{config: config, prepare: config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement}, nil
+	return e, nil
 }
 
 // Name implements db.Engine. It contains no password.
