@@ -27,7 +27,9 @@ const (
 )
 
 var (
-	lock       = &db.Statement{Head: "SELECT record FROM counter"}
+	// lock also removes PostgreSQL's limit for a transaction that does nothing, because the indexes of the target take long.
+	lock = &db.Statement{Head: "SELECT record FROM counter",
+		Standard: "SELECT record, set_config('idle_in_transaction_session_timeout', '0', true) FROM counter"}
 	selectMark = &db.Statement{Head: "SELECT value FROM kv WHERE name = '" + mark + "'"}
 	putMark    = &db.Statement{Head: "INSERT INTO kv (name, value) VALUES ('" + mark + "', ?) ON CONFLICT DO NOTHING"}
 	deleteMark = &db.Statement{Head: "DELETE FROM kv WHERE name = '" + mark + "'"}

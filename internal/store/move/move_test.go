@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/move"
+	"understudy/internal/store/pgtest"
 	"understudy/internal/store/storetest"
 	"understudy/request"
 )
@@ -366,4 +368,21 @@ func TestMoveWaitsForServers(t *testing.T) {
 		checktest.True(t, waits, "it did not ask to stop the servers")
 		checktest.NoError(t, db.KV.SetValue(t.Context(), "a", []byte("b")), "write after the move")
 	}
+}
+
+// TestIdleSourceKeepsItsLock: the indexes of a large copy take long to build. Meanwhile the transaction that locks the source does nothing.
+func TestIdleSourceKeepsItsLock(t *testing.T) {
+	t.Parallel()
+	from := storetest.Database(t)
+	db := storetest.OpenAt(t, from)
+	storetest.SaveMessages(t, db, 0, 10)
+	checktest.MustNoError(t, db.Close(), "close")
+	o := options(t, from, filepath.Join(t.TempDir(), "to.db"))
+	wait := sync.OnceFunc(func() { pgtest.Query(t, from, "SELECT pg_sleep(3.2)::text") }) // longer than a server may be idle in a transaction
+	o.Report = func(step string, _, _ int64) {
+		if step == "index" {
+			wait()
+		}
+	}
+	checktest.MustNoError(t, store.Move(t.Context(), o), "move")
 }
