@@ -199,7 +199,7 @@ func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 // openWatches reads the watches from the store.
 func (a *App) openWatches(ctx context.Context, key []byte) (*watch.Book, error) {
 	b, err := watch.Open(ctx, watch.Options{Sources: a.sources, Records: a.db, KV: a.db.KV, Key: key, Enqueue: a.jobs.Enqueue,
-		IsLeader: a.isLeader, Audit: a.audit, Now: time.Now, Logger: a.log})
+		IsLeader: a.isLeader, Audit: a.audit, Now: a.db.Jobs.Now, Logger: a.log})
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	}
 	cfg := a.opts.Settings
 	a.eraser = &operations.Eraser{Delay: cfg.Store.EraseAfter.Std(), Retention: cfg.RetentionTimes(), Wake: make(chan struct{}, 1),
-		Sources: a.sources, Now: time.Now, Log: a.log}
+		Sources: a.sources, Log: a.log}
 	a.db, err = store.Open(ctx, store.Options{Path: a.opts.Dir.DatabasePath(cfg.Store.DSN), Specs: specs, Limit: int64(cfg.Store.Limit),
 		Retention: cfg.RetentionTimes(), ToErase: a.eraser.Notify, Now: time.Now, Logger: a.log})
 	if err != nil {
@@ -268,7 +268,7 @@ func (a *App) openJobs(context.Context) (err error) {
 	a.jobs, err = jobs.New(jobs.Options{
 		Store: a.db.Jobs, Workers: cfg.Jobs.Workers, Memory: cfg.Jobs.MemoryLimit(cfg.Limits.MemoryLimit(os.ReadFile)),
 		Lease: cfg.Jobs.Lease.Std(), Keep: cfg.Jobs.Keep, KeepFor: cfg.Jobs.KeepFor.Std(), OnlyProcess: cfg.Store.DSN == "",
-		Worker: worker, Now: time.Now, Logger: a.log,
+		Worker: worker, Now: a.db.Jobs.Now, Logger: a.log,
 	})
 	return err
 }

@@ -84,7 +84,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	d := &DB{o: o}
-	d.pool = db.NewPool(engine, o.Readers, d.counts.settleWrite)
+	d.pool = db.NewPool(engine, o.Readers, o.Now, d.counts.settleWrite)
 	catalog := catalog.New(d.pool, o.Specs)
 	d.catalog, d.opener = catalog, records.New(catalog, seek.MaxHelpers+1)
 	d.counts.pool, d.counts.watchers.pool = d.pool, d.pool

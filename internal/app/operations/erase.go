@@ -50,7 +50,6 @@ type Eraser struct {
 	Mirror    *mirror.Mirror
 	Jobs      *jobs.Runner
 	Erased    func(source string) // called after records of a source were erased; may be nil
-	Now       func() time.Time
 	Log       *slog.Logger
 
 	runs atomic.Int64 // the number of runs begun; part of the job's key, so that a wake-up during a run adds another job
@@ -138,7 +137,7 @@ func (h *Eraser) Run(ctx context.Context) error {
 			return nil
 		}
 		if _, err := h.Jobs.Enqueue(ctx, understudy.Job{Kind: eraseJob, Key: fmt.Sprint("listed ", h.runs.Load()),
-			Priority: understudy.PrioritySteady, RunAfter: h.Now().Add(h.Delay)}); err != nil {
+			Priority: understudy.PrioritySteady, RunAfter: h.DB.Jobs.Now().Add(h.Delay)}); err != nil {
 			h.Log.Error("erasing waits for its time of day", "err", err)
 		}
 		if retry.Wait(ctx, h.Delay/2) != nil { // sweeps signal often, so one job should handle many signals

@@ -13,6 +13,7 @@ import (
 	"database/sql/driver"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"understudy"
 )
@@ -50,11 +51,15 @@ var columns = [timeline]string{"catalog", "annotations", "indexes", "words", "mo
 
 var selectTopics = "SELECT " + strings.Join(columns[:], ", ") + ", "
 
+// standardTime is the time of the database in microseconds since 1970.
+const standardTime = ", CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint) FROM counter"
+
 var (
-	selectGenerations = &Statement{Head: selectTopics + "CAST(0 AS bigint) FROM counter", Standard: selectTopics +
-		"CAST(CAST('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8) AS bit(32)) AS bigint) FROM counter"}
+	// The last column is the time of the database, or 0 if it is that of this process.
+	selectGenerations = &Statement{Head: selectTopics + "CAST(0 AS bigint), CAST(0 AS bigint) FROM counter", Standard: selectTopics +
+		"CAST(CAST('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8) AS bit(32)) AS bigint)" + standardTime}
 	// selectTopicsOnly is for servers that do not tell their timeline.
-	selectTopicsOnly = &Statement{Head: selectGenerations.Head}
+	selectTopicsOnly = &Statement{Head: selectGenerations.Head, Standard: selectTopics + "CAST(0 AS bigint)" + standardTime}
 	// errReplaced is the error of each transaction after the timeline has changed or the position has gone back.
 	errReplaced = &Error{Class: Away, Reason: understudy.ErrReplaced.Error(), Err: understudy.ErrReplaced}
 )
@@ -78,8 +83,28 @@ func newGenerations(row []driver.Value) (g generations) {
 }
 
 func (p *Pool) readGenerations(c Conn) (g generations, err error) {
-	_, err = c.QueryRow(p.generations, nil, func(r []driver.Value) { g = newGenerations(r) })
+	_, err = c.QueryRow(p.generations, nil, func(r []driver.Value) { g = newGenerations(r); p.setClock(r) })
 	return g, err
+}
+
+// clock is a reading of the database's clock.
+type clock struct{ database, process time.Time }
+
+// setClock stores the time of the database in a row of selectGenerations that was just read.
+func (p *Pool) setClock(row []driver.Value) {
+	if t := row[topics].(int64); t != 0 {
+		p.clock.Store(&clock{time.UnixMicro(t), p.now()})
+	}
+}
+
+// Now returns the time by the clock of the database, which is the same for all processes. It does not use the database, and a step
+// of this machine's wall clock does not change it. It is the time of this process if the database has no other clock.
+func (p *Pool) Now() time.Time {
+	c := p.clock.Load()
+	if c == nil {
+		return p.now()
+	}
+	return c.database.Add(p.now().Sub(c.process))
 }
 
 // memory has the loader of each topic, and the generation of each topic that is in memory.
@@ -207,6 +232,7 @@ func (p *Pool) refreshWriter(ctx context.Context, c Conn, row []driver.Value) er
 // must be renewed in time.
 func (p *Pool) refreshReader(ctx context.Context, _ Conn, row []driver.Value) error {
 	g := newGenerations(row)
+	p.setClock(row) // not in a writing transaction, which may have waited for its lock after the time was read
 	if g[timeline] != p.memory.seen.Load()[timeline] {
 		return errReplaced
 	}

@@ -24,7 +24,8 @@ const (
 // Pool manages the connections to one database.
 type Pool struct {
 	Engine     Engine
-	afterWrite func() // called after each write, while the writing connection is in use
+	now        func() time.Time // the clock of this process
+	afterWrite func()           // called after each write, while the writing connection is in use
 
 	writer  chan Conn     // holds the writing connection; a nil connection means: dial again
 	next    chan struct{} // has one element while a call of Write waits for the writing connection or has it
@@ -36,14 +37,15 @@ type Pool struct {
 
 	memory      memory
 	generations *Statement                           // reads the generations
+	clock       atomic.Pointer[clock]                // the last reading of the database's clock; nil if it has none
 	barrier     atomic.Pointer[func(position int64)] // see SetBarrier
 	reads       [parts]atomic.Int64
 	damaged     atomic.Bool // part of the database could not be read
 }
 
 // NewPool returns a pool without connections. afterWrite is called after each write, before the next one begins.
-func NewPool(engine Engine, readers int, afterWrite func()) *Pool {
-	return &Pool{Engine: engine, afterWrite: afterWrite, writer: make(chan Conn, 1), next: make(chan struct{}, 1),
+func NewPool(engine Engine, readers int, now func() time.Time, afterWrite func()) *Pool {
+	return &Pool{Engine: engine, now: now, afterWrite: afterWrite, writer: make(chan Conn, 1), next: make(chan struct{}, 1),
 		readers: make(chan Conn, readers), generations: selectGenerations}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"understudy"
 	"understudy/internal/checktest"
@@ -22,7 +23,7 @@ var selectOne = &db.Statement{Head: "SELECT 1", Reads: db.Index}
 func startPool(t *testing.T) (p *db.Pool, writes *int) {
 	t.Helper()
 	writes = new(int)
-	p = db.NewPool(sqlite.NewEngine(filepath.Join(t.TempDir(), "a.db"), 0, 1<<20), 1, func() { *writes++ })
+	p = db.NewPool(sqlite.NewEngine(filepath.Join(t.TempDir(), "a.db"), 0, 1<<20), 1, time.Now, func() { *writes++ })
 	writer, err := p.Engine.Dial(t.Context(), true)
 	checktest.MustNoError(t, err, "dial")
 	checktest.MustNoError(t, p.Engine.Prepare(t.Context(), writer), "prepare")

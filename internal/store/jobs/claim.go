@@ -74,6 +74,9 @@ type Queue struct{ pool *db.Pool }
 // NewQueue returns the job queue of a database.
 func NewQueue(pool *db.Pool) *Queue { return &Queue{pool} }
 
+// Now returns the time by the clock that the processes on the database share. Leases and scheduled times are compared with it.
+func (q *Queue) Now() time.Time { return q.pool.Now() }
+
 // nanos returns a time in the form that the database stores: Unix nanoseconds, or 0 for the zero time.
 func nanos(t time.Time) int64 {
 	if t.IsZero() {

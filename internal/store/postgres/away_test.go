@@ -32,7 +32,7 @@ func startPool(t *testing.T, dsn string) *db.Pool {
 	t.Helper()
 	e, err := NewEngine(dsn)
 	checktest.MustNoError(t, err, "NewEngine")
-	p := db.NewPool(e, 1, func() {})
+	p := db.NewPool(e, 1, time.Now, func() {})
 	writer, err := e.Dial(t.Context(), true)
 	checktest.MustNoError(t, err, "Dial")
 	checktest.MustNoError(t, p.Start(t.Context(), writer, func() error { return nil }), "Start")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"understudy/internal/store/db"
 	"understudy/internal/store/kv"
@@ -51,7 +52,7 @@ func TestRemains(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, rand.Uint64()))
 	path := storetest.File(t)
 	dir := filepath.Dir(path)
-	pool := db.NewPool(sqlite.NewEngine(path, 0, 32<<20), 1, func() {})
+	pool := db.NewPool(sqlite.NewEngine(path, 0, 32<<20), 1, time.Now, func() {})
 	notes := kv.New(pool, nil)
 	writer, err := pool.Engine.Dial(t.Context(), true)
 	if err != nil {
