@@ -31,29 +31,20 @@ func Every(d time.Duration) func(time.Time) time.Time {
 // a job is waiting or running.
 func (r *Runner) plan(ctx context.Context, now time.Time) error {
 	for _, p := range r.plans {
-		if p.planned && now.Before(p.due) {
-			continue
-		}
-		slot := now
-		if !p.planned { // another process may have added a job, perhaps before this process started
-			slot = time.Time{}
-		}
-		job := r.withKindDefaults(understudy.Job{Kind: p.kind.Name, Key: periodicKey}, p.kind)
-		_, last, err := r.o.Store.PlanJob(ctx, now, p.last, slot, job)
-		if err != nil {
-			return err
-		}
-		asked := p.planned
-		p.planned, p.last = true, last
-		if p.due = p.kind.Schedule(last); !asked && !now.Before(p.due) {
-			_, last, err := r.o.Store.PlanJob(ctx, now, p.last, now, job)
+		for !p.planned || !now.Before(p.due) {
+			slot := now
+			if !p.planned { // another process may have added a job, perhaps before this process started
+				slot = time.Time{}
+			}
+			job := r.withKindDefaults(understudy.Job{Kind: p.kind.Name, Key: periodicKey}, p.kind)
+			_, last, err := r.o.Store.PlanJob(ctx, now, p.last, slot, job)
 			if err != nil {
 				return err
 			}
-			p.last, p.due = last, p.kind.Schedule(last)
-		}
-		if !p.due.After(now) { // the schedule returned a past time; adding the interval avoids a busy loop
-			p.due = now.Add(time.Second)
+			p.planned, p.last, p.due = true, last, p.kind.Schedule(last)
+			if !slot.IsZero() && !p.due.After(now) { // the schedule returned a past time; adding the interval avoids a busy loop
+				p.due = now.Add(time.Second)
+			}
 		}
 	}
 	return nil

@@ -87,24 +87,20 @@ func (p *Pool) readGenerations(c Conn) (g generations, err error) {
 	return g, err
 }
 
-// clock is a reading of the database's clock.
-type clock struct{ database, process time.Time }
-
 // setClock stores the time of the database in a row of selectGenerations that was just read.
 func (p *Pool) setClock(row []driver.Value) {
 	if t := row[topics].(int64); t != 0 {
-		p.clock.Store(&clock{time.UnixMicro(t), p.now()})
+		p.clock.Store(&[2]time.Time{time.UnixMicro(t), p.now()})
 	}
 }
 
 // Now returns the time by the clock of the database, which is the same for all processes. It does not use the database, and a step
 // of this machine's wall clock does not change it. It is the time of this process if the database has no other clock.
 func (p *Pool) Now() time.Time {
-	c := p.clock.Load()
-	if c == nil {
-		return p.now()
+	if c := p.clock.Load(); c != nil {
+		return c[0].Add(p.now().Sub(c[1]))
 	}
-	return c.database.Add(p.now().Sub(c.process))
+	return p.now()
 }
 
 // memory has the loader of each topic, and the generation of each topic that is in memory.

@@ -37,7 +37,7 @@ type Pool struct {
 
 	memory      memory
 	generations *Statement                           // reads the generations
-	clock       atomic.Pointer[clock]                // the last reading of the database's clock; nil if it has none
+	clock       atomic.Pointer[[2]time.Time]         // the last reading of the database's clock, and the time of this process then; or nil
 	barrier     atomic.Pointer[func(position int64)] // see SetBarrier
 	reads       [parts]atomic.Int64
 	damaged     atomic.Bool // part of the database could not be read

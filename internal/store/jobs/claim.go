@@ -45,8 +45,7 @@ var (
 
 	// claimJob claims the job whose turn it is. room are the kinds and lanes with a free place, counted over
 	// all processes. Each offers its first candidate by a seek in an index, so the cost does not grow with the
-	// number of waiting jobs. In a database with row locks the select of the outer WHERE would need FOR UPDATE
-	// SKIP LOCKED, and the count a lock per kind. SQLite has only one writer.
+	// number of waiting jobs. Only one transaction at a time writes, so no row is locked.
 	claimJob = &db.Statement{Head: "WITH want (kind, most, lease) AS (VALUES ", Tuple: "(?, CAST(? AS BIGINT), CAST(? AS BIGINT))", Tail: `),
 		room AS (SELECT w.kind, l.lane FROM want w, (SELECT 0 AS lane UNION ALL SELECT 1 UNION ALL SELECT 2) l
 			WHERE l.lane <= ? AND (SELECT count(*) FROM job r WHERE r.state = 2 AND r.kind = w.kind) < w.most),
