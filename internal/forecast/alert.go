@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"understudy"
@@ -64,7 +65,7 @@ type AlertNotice struct {
 const alertJobKind = "tell forecast"
 
 // JobKind returns the kind of the jobs that notify webhooks of alerts by calling send. A failed job is retried for
-// some hours. A job sends nothing if its alert was removed from the settings.
+// some hours. A job sends nothing if its alert was removed from the settings, or if another job has sent the notice.
 func (f *Forecasts) JobKind(send func(ctx context.Context, webhook, sort, key string, data any) error) jobs.Kind {
 	return jobs.Kind{Name: alertJobKind, Lane: understudy.PrioritySteady, Concurrency: 2, Attempts: 40, Backoff: 5 * time.Second,
 		Run: func(ctx context.Context, r *jobs.Run) error {
@@ -76,7 +77,14 @@ func (f *Forecasts) JobKind(send func(ctx context.Context, webhook, sort, key st
 			if !slices.ContainsFunc(f.Alerts(), wanted) {
 				return nil
 			}
-			return send(ctx, t.Webhook, "forecast", t.Key, t.Forecast)
+			sent := "forecast sent " + strings.TrimRight(t.Key, "0123456789") // without the number of the notice
+			last, err := understudy.ReadValue(ctx, f.o.KV, sent)
+			if err == nil && string(last) != t.Key { // another process may have added the job, too
+				if err = send(ctx, t.Webhook, "forecast", t.Key, t.Forecast); err == nil {
+					err = f.o.KV.SetValue(ctx, sent, []byte(t.Key))
+				}
+			}
+			return err
 		}}
 }
 
@@ -98,10 +106,7 @@ func (f *Forecasts) SetAlerts(alerts []Alert) {
 
 // checkAlerts computes the forecast of every alert on a series and adds jobs for the notices that are due.
 func (f *Forecasts) checkAlerts(ctx context.Context, s understudy.Series) {
-	f.mu.Lock()
-	alerts := f.alerts
-	f.mu.Unlock()
-	for _, a := range alerts {
+	for _, a := range f.Alerts() {
 		if a.Question.Series != s || f.o.Enqueue == nil {
 			continue
 		}

@@ -19,6 +19,7 @@ import (
 
 	"understudy"
 	"understudy/internal/checktest"
+	"understudy/internal/jobs"
 	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -262,6 +263,41 @@ func TestAnAlertIsToldOnce(t *testing.T) {
 		}
 		w.stop()
 	})
+}
+
+// Two processes may find at the same time that an alert is due. Then the second may add the job when that of the first has ended.
+func TestAnAlertThatTwoProcessesFindIsSentOnce(t *testing.T) {
+	t.Parallel()
+	a, b := storetest.OpenTwo(t)
+	var sent []string
+	send := func(_ context.Context, _, _, key string, _ any) error { sent = append(sent, key); return nil }
+	q, err := NewQuestion(series, "", "1d", "0.5")
+	must(t, err)
+	alert := Alert{q, "money"}
+	for _, next := range []struct {
+		db     *store.DB
+		number int
+	}{{a, 0}, {b, 0}, {b, 1}, {a, 1}} {
+		f, err := New(Options{Sources: []*spec.Source{acme(t)}, Store: next.db.Series, KV: next.db.KV, Mirror: &upstream{}, Now: time.Now})
+		must(t, err)
+		f.SetAlerts([]Alert{alert})
+		ctx, cancel := context.WithTimeout(t.Context(), storetest.Patience)
+		kind := f.JobKind(send)
+		run := kind.Run
+		kind.Run = func(ctx context.Context, r *jobs.Run) error {
+			defer cancel()
+			return run(ctx, r)
+		}
+		r, err := jobs.New(jobs.Options{Store: next.db.Jobs, Kinds: []jobs.Kind{kind}})
+		must(t, err)
+		payload, err := json.Marshal(AlertNotice{Key: fmt.Sprintf("%s, %d", alert.name(), next.number), Webhook: alert.Webhook, Forecast: &Forecast{Of: series.String()}})
+		must(t, err)
+		_, err = r.Enqueue(t.Context(), understudy.Job{Kind: alertJobKind, Payload: payload})
+		must(t, err)
+		must(t, r.Run(ctx))
+		checktest.Equal(t, r.Stats().Done, 1, "jobs that are done")
+	}
+	checktest.Equal(t, strings.Join(sent, " | "), alert.name()+", 0 | "+alert.name()+", 1", "notices")
 }
 
 // walk makes samples of a walk, one an hour.

@@ -94,8 +94,7 @@ func (p *Pool) setClock(row []driver.Value) {
 	}
 }
 
-// Now returns the time by the clock of the database, which is the same for all processes. It does not use the database, and a step
-// of this machine's wall clock does not change it. It is the time of this process if the database has no other clock.
+// Now returns the time of the database without asking it, or that of this process if the database has none.
 func (p *Pool) Now() time.Time {
 	if c := p.clock.Load(); c != nil {
 		return c[0].Add(p.now().Sub(c[1]))
