@@ -290,7 +290,8 @@ func TestAnAlertThatTwoProcessesFindIsSentOnce(t *testing.T) {
 		}
 		r, err := jobs.New(jobs.Options{Store: next.db.Jobs, Kinds: []jobs.Kind{kind}})
 		must(t, err)
-		payload, err := json.Marshal(AlertNotice{Key: fmt.Sprintf("%s, %d", alert.name(), next.number), Webhook: alert.Webhook, Forecast: &Forecast{Of: series.String()}})
+		notice := AlertNotice{fmt.Sprintf("%s, %d", alert.name(), next.number), alert.Webhook, &Forecast{Of: series.String()}}
+		payload, err := json.Marshal(notice)
 		must(t, err)
 		_, err = r.Enqueue(t.Context(), understudy.Job{Kind: alertJobKind, Payload: payload})
 		must(t, err)
