@@ -170,6 +170,7 @@ func wholeServer(gotool string) []part {
 		endToEnd(gotool, "lists", "answers/TestListsFromRecords", "PROVE_LISTS="+or("PROVE_LISTS", listRequests), `requests the same, `, 2*time.Minute),
 		endToEnd(gotool, "lost", "crashes/TestNothingIsLost", "PROVE_WRITES="+or("PROVE_WRITES", lostWrites), `operations in `, 20*time.Minute),
 		withoutLane(gotool),
+		hiddenOnPostgreSQL(gotool),
 		endToEnd(gotool, "full", "vendors/TestCaching", fullCounts+"=1", `passed: `, time.Minute),
 		endToEnd(gotool, "full", "vendors/TestGenericAtRandom", fullCounts+"=1", ` right \(`, 2*time.Minute),
 		endToEnd(gotool, "time", "hidden/TestHiddenValuesTakeAsLongAsUnknownOnes", "PROVE_HIDDEN="+or("PROVE_HIDDEN", hiddenOf), `--- PASS`, time.Minute),
@@ -212,6 +213,16 @@ func withoutLane(gotool string) part {
 		p.command = append(p.command, "./"+folder)
 		p.sources = append(p.sources, source{module: "e2e", path: "understudy/e2e/" + folder, test: true})
 	}
+	return p
+}
+
+// hiddenOnPostgreSQL runs the tests of what is hidden with PostgreSQL as the store, without those that read the database's file or
+// measure times alone.
+func hiddenOnPostgreSQL(gotool string) part {
+	p := endToEnd(gotool, "full", "hidden/.*", fullCounts+"=1", `^ok`, 5*time.Minute)
+	p.name = "full e2e hidden on PostgreSQL"
+	p.env = append(p.env, "UNDERSTUDY_STORE=postgresql")
+	p.command = append(p.command, "-skip=^TestUpstreamSecretStaysInside|TakeAsLong")
 	return p
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"understudy/e2e/binary"
+	"understudy/internal/store/pgtest"
 )
 
 // Settings are the parts of a settings file in which tests differ.
@@ -36,6 +37,12 @@ const (
 	AccessLog  = "access.log"
 )
 
+// storeVariable is an environment variable. With the value postgresql, servers of StartServer use a PostgreSQL database each.
+const storeVariable = "UNDERSTUDY_STORE"
+
+// databases are these databases.
+var databases pgtest.Pool
+
 // StartServer runs a server with settings of its own in a new folder. It has the demo's credentials and roles, and
 // not the demo's limit of upstream requests.
 func StartServer(t testing.TB, set Settings) (s *binary.Server, dir string) {
@@ -43,6 +50,9 @@ func StartServer(t testing.TB, set Settings) (s *binary.Server, dir string) {
 	dir = t.TempDir()
 	if set.Secret == "" {
 		set.Secret = APIToken
+	}
+	if set.Store == "" && os.Getenv(storeVariable) == "postgresql" {
+		set.Store = fmt.Sprintf("store: {dsn: %q}\n", databases.Database(t))
 	}
 	if set.Mirror == "" {
 		set.Mirror = "{}"
