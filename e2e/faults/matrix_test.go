@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/http"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -264,7 +263,9 @@ func (s *faultCase) healed(t *testing.T, house *binary.Server, dir string) strin
 	if err := house.Stop(); err != nil {
 		t.Errorf("the house ends: %v", err)
 	}
-	if out, err := exec.Command(rig.Program, "store", "verify", "--data", filepath.Join(dir, rig.DataFolder)).CombinedOutput(); err != nil {
+	verify := exec.Command(rig.Program, "store", "verify")
+	verify.Dir = dir
+	if out, err := verify.CombinedOutput(); err != nil {
 		t.Errorf("store verify: %v\n%s", err, out)
 	}
 	return "yes"
