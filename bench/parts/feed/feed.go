@@ -25,7 +25,7 @@ import (
 type listener struct {
 	conn net.Conn
 	at   atomic.Int64          // newest number
-	when atomic.Int64          // and the moment, in nanoseconds since the bench began
+	when sync.Map              // when each number came, in nanoseconds since the bench began
 	lost atomic.Int64          // numbers that did not follow the one before
 	err  atomic.Pointer[error] // why it ended
 }
@@ -94,7 +94,7 @@ func (l *listener) lines(text []byte, now int64, ready func()) {
 		} else if before == 0 {
 			defer ready()
 		}
-		l.when.Store(now)
+		l.when.Store(n, now)
 		l.at.Store(n)
 	}
 }
@@ -158,7 +158,8 @@ func (c *audience) reached(ctx context.Context, n int64, asked time.Duration) ([
 			}
 			time.Sleep(time.Millisecond)
 		}
-		took = append(took, time.Duration(l.when.Load())-asked)
+		when, _ := l.when.LoadAndDelete(n)
+		took = append(took, time.Duration(when.(int64))-asked)
 	}
 	return took, nil
 }
@@ -279,19 +280,17 @@ func measureRounds(ctx context.Context, r *rig.Run, g *rig.Rig, w *rig.Client, c
 	return took, changes, nil
 }
 
-// told waits until all subscribers have received the changes of a page. The page is saved in one transaction, but the feed
-// may be notified after the page was answered.
+// told waits until all subscribers have received the changes of a page, and returns the times of the last one. The page is saved in one
+// transaction, but the feed may be notified after the page was answered. Later changes, of pages that the server fetches by itself, do not
+// count.
 func (c *audience) told(ctx context.Context, g *rig.Rig, from int64, asked time.Duration) (each []time.Duration, to int64, err error) {
 	for deadline := time.Now().Add(10 * time.Second); to <= from; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			return nil, 0, errors.New("a new call is no change")
 		}
-		if to, err = c.quick[0].at.Load(), ctx.Err(); err != nil {
+		if to, err = newest(ctx, g); err != nil {
 			return nil, 0, err
 		}
-	}
-	if to, err = newest(ctx, g); err != nil {
-		return nil, 0, err
 	}
 	each, err = c.reached(ctx, to, asked)
 	return each, to, err

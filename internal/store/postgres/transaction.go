@@ -16,8 +16,10 @@ var (
 	beginRead  = &db.Statement{Head: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
 	commit     = &db.Statement{Head: "COMMIT"}
 	setDurable = &db.Statement{Head: "SET LOCAL synchronous_commit = on"}
-	// Before a table has statistics, the server may take each statement for a long one. Compiling it takes longer than the statement.
-	setPlain = &db.Statement{Head: "SET LOCAL jit = off"}
+	// While a table grows, the server has no statistics of it, or former ones. Then it would compile statements that return one row, and
+	// read whole tables that seem small. The statements of the store are written for the indexes.
+	setPlans = &db.Statement{Head: "SELECT set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true), " +
+		"set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)"}
 
 	// All other writers of the database wait for the lock of a writing transaction. So the server ends the session of a process that
 	// does nothing for longer, for example because it was stopped.
@@ -82,7 +84,7 @@ func (c *Conn) run(ctx context.Context, begin *db.Statement, work func() error) 
 func (c *Conn) begin(ctx context.Context, begin *db.Statement) error {
 	read, err := variant{st: c.hooks.Read}, c.push(variant{st: begin}, "", nil)
 	if err == nil {
-		err = c.push(variant{st: setPlain}, "", nil)
+		err = c.push(variant{st: setPlans}, "", nil)
 	}
 	if begin == beginWrite {
 		read.suffix = " FOR UPDATE"
