@@ -43,11 +43,6 @@ const Path = "/-/mcp"
 // Routes returns the methods and paths that a Server handles.
 func Routes() []string { return []string{"POST " + Path} }
 
-// Callers finds the caller of a request; callers.Book implements it.
-type Callers interface {
-	IdentifyPerson(r *http.Request) (understudy.Caller, error)
-}
-
 // Mirror answers requests with pages of the upstream; mirror.Mirror implements it.
 type Mirror interface {
 	Answer(ctx context.Context, a request.Request) (*request.Response, error)
@@ -72,7 +67,7 @@ type Limits struct {
 type Options struct {
 	Sources []*spec.Source
 	Gate    *access.Gate
-	Callers Callers
+	Callers jsonapi.Callers
 	Mirror  Mirror
 	Search  Search       // searches records; nil if there is no search tool
 	History seen.History // reads the versions of records; nil if there is no history tool

@@ -38,15 +38,10 @@ type Store interface {
 	ReadLastChange(ctx context.Context, source string) (int64, error)
 }
 
-// Callers identifies the caller of a request.
-type Callers interface {
-	IdentifyPerson(r *http.Request) (understudy.Caller, error)
-}
-
 // Policy contains the grants and webhooks of the current settings.
 type Policy struct {
 	Gate    *access.Gate
-	Callers Callers
+	Callers jsonapi.Callers
 	Hooks   []Hook // the webhooks that receive changes
 }
 

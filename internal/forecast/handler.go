@@ -15,16 +15,11 @@ import (
 	"understudy/internal/jsonapi"
 )
 
-// Callers identifies the caller of a request. callers.Book implements it.
-type Callers interface {
-	IdentifyPerson(r *http.Request) (understudy.Caller, error)
-}
-
 // HandlerOptions are the dependencies and settings of a handler.
 type HandlerOptions struct {
 	Forecasts *Forecasts
 	Gate      *access.Gate
-	Callers   Callers
+	Callers   jsonapi.Callers
 	Audit     understudy.Auditor // the audit log; nil if nothing is recorded
 	Token     string             // gives requests from this machine that carry it access to everything; "" gives no access
 }

@@ -194,6 +194,11 @@ func AuthorizeCommand(token string) func(*http.Request) (understudy.Caller, erro
 	}
 }
 
+// Callers identifies the caller of a request. callers.Book implements it.
+type Callers interface {
+	IdentifyPerson(r *http.Request) (understudy.Caller, error)
+}
+
 // IdentifyPerson returns the caller of a request. This is the caller of commands if the request carries the token
 // (see AuthorizeCommand), else the caller that the function person returns. A caller without a role is refused with
 // ErrForbidden.

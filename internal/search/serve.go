@@ -22,15 +22,10 @@ import (
 	"understudy/kit/jsonhttp"
 )
 
-// Callers identifies the caller of a request. callers.Book implements it.
-type Callers interface {
-	IdentifyPerson(r *http.Request) (understudy.Caller, error)
-}
-
 // HandlerOptions are the dependencies and settings of a handler.
 type HandlerOptions struct {
 	Searcher *Searcher
-	Callers  Callers
+	Callers  jsonapi.Callers
 	// Audit records searches and exports before their answers are sent; if nil, nothing is recorded.
 	Audit understudy.Auditor
 	// Token gives a local request that carries it access to everything. An empty token gives no access.
