@@ -80,7 +80,6 @@ func (s *Searcher) scan(ctx context.Context, q *lang.BoundQuery, below query.Ord
 		if !f.view.Read(&c, f.record) || !q.Cond.Match(&c) {
 			return yield(f, nil)
 		}
-		c.Place = f.order
 		return yield(f, &c)
 	})
 }

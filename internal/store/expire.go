@@ -14,7 +14,6 @@ import (
 	"understudy"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/db"
-	"understudy/internal/store/erase"
 	"understudy/internal/store/records"
 )
 
@@ -47,7 +46,7 @@ func (d *DB) expire(ctx context.Context, source, kind string) (listed int, err e
 		return 0, err
 	}
 	list := func(all []eraseTarget) error {
-		if err := d.listAndMark(ctx, source, kind, 0, erase.CauseAged, all); err != nil {
+		if err := d.listAndMark(ctx, source, kind, all); err != nil {
 			return err
 		}
 		listed += len(all)
@@ -55,11 +54,11 @@ func (d *DB) expire(ctx context.Context, source, kind string) (listed int, err e
 	}
 	unclocked := map[int64]string{}
 	for _, s := range shapesOf(d.catalog, k) {
-		old := agedScan{db: d, kind: k, name: kind, shape: s, from: math.MinInt64, to: horizon}
+		old := agedScan{db: d, name: kind, shape: s, from: math.MinInt64, to: horizon}
 		if err := old.visitRecords(ctx, list); err != nil {
 			return listed, err
 		}
-		none := agedScan{db: d, kind: k, name: kind, shape: s, from: 0, to: 1, unclocked: true}
+		none := agedScan{db: d, name: kind, shape: s, from: 0, to: 1, unclocked: true}
 		err := none.visitRecords(ctx, func(all []eraseTarget) error {
 			for _, one := range all {
 				unclocked[one.record] = one.id
@@ -103,7 +102,6 @@ func shapesOf(x *catalog.Catalog, k *catalog.Kind) (numbers []int64) {
 // agedScan reads the records of one shape whose clock is at least from and less than to.
 type agedScan struct {
 	db        *DB
-	kind      *catalog.Kind
 	name      string
 	shape     int64
 	from, to  int64

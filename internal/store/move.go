@@ -52,7 +52,7 @@ func (s *saving) addEdit(g *observation, r *understudy.Row) error {
 	if present && g.stored.version == r.Version && g.stored.position.At == g.newPosition.At {
 		return nil
 	}
-	e := index.Edit{Kind: s.kind, Shape: s.shape.Number, Was: postings.New(g.stored.position.At, s.shape.Number),
+	e := index.Edit{Kind: s.kind, Was: postings.New(g.stored.position.At, s.shape.Number),
 		Is: postings.New(g.newPosition.At, s.shape.Number)}
 	e.New = &codec.Entry{Record: g.stored.number, ID: r.ID, Clock: r.Clock, Final: r.Final, Parent: r.Parent, Body: s.p.Body[r.Start:r.End]}
 	if present && g.stored.position.At != order.Nowhere { // a record without a place is in no index
@@ -101,8 +101,7 @@ func (s *placing) addMoveEdit(held, version, was, is int64) error {
 	}
 	old := *e
 	x := &s.save.indexes
-	x.edits = append(x.edits, index.Edit{Kind: s.kind, Shape: shape, Was: postings.New(was, shape), Is: postings.New(is, shape), Old: &old,
-		New: &old})
+	x.edits = append(x.edits, index.Edit{Kind: s.kind, Was: postings.New(was, shape), Is: postings.New(is, shape), Old: &old, New: &old})
 	return nil
 }
 
@@ -141,9 +140,8 @@ func (s *saving) addRemoval(shape int64, p *currentState, e *codec.Entry) {
 		return
 	}
 	old := *e
-	s.indexes.edits = append(s.indexes.edits, index.Edit{Kind: s.kind, Shape: shape, Was: postings.New(p.position.At, shape),
-		Is:  postings.New(p.position.At, shape),
-		Old: &old})
+	s.indexes.edits = append(s.indexes.edits, index.Edit{Kind: s.kind, Was: postings.New(p.position.At, shape),
+		Is: postings.New(p.position.At, shape), Old: &old})
 }
 
 var negatePlaceKind = &db.Statement{Head: "UPDATE place SET kind = -kind WHERE kind = ? AND at = ?"}

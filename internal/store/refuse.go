@@ -164,10 +164,9 @@ var updateErased = &db.Statement{Head: "UPDATE counter SET erased = erased + ?"}
 
 // marking is a transaction that marks records for erasing.
 type marking struct {
-	save    *saving
-	erasure int64
-	cause   erase.Cause
-	marked  int64
+	save   *saving
+	cause  erase.Cause
+	marked int64
 }
 
 // markBatch is the number of records that one transaction marks.
@@ -211,7 +210,7 @@ func (e erasable) markSome(c db.Conn, erasure int64) (n int, err error) {
 				err = m.finish()
 			}
 			if err == nil {
-				m, err = newMarking(e.db, c, one.source, one.kind, erasure, erase.CauseAsked)
+				m, err = newMarking(e.db, c, one.source, one.kind, erase.CauseAsked)
 				kind = one.kind
 			}
 		}
@@ -237,10 +236,10 @@ func (e erasable) markSome(c db.Conn, erasure int64) (n int, err error) {
 
 // newMarking begins to mark records of a kind. The caller has the writing connection, is in a transaction and
 // ends with finish.
-func newMarking(d *DB, c db.Conn, source string, kind string, erasure int64, cause erase.Cause) (*marking, error) {
+func newMarking(d *DB, c db.Conn, source, kind string, cause erase.Cause) (*marking, error) {
 	p := &understudy.Page{Key: understudy.Key{Source: source}, Kind: kind}
 	s := &saving{db: d, c: c, p: p, at: d.o.Now().UnixNano(), kind: d.catalog.Kind(source, kind)}
-	return &marking{save: s, erasure: erasure, cause: cause}, s.readCounters()
+	return &marking{save: s, cause: cause}, s.readCounters()
 }
 
 // markRecord marks a listed record. If a person asked for the erasing, it adds a change, so that subscribers
@@ -305,10 +304,10 @@ func (m *marking) finish() error {
 	return s.writeCounters()
 }
 
-// listAndMark lists and marks records of one kind in one transaction.
-func (d *DB) listAndMark(ctx context.Context, source, kind string, erasure int64, cause erase.Cause, all []eraseTarget) error {
+// listAndMark lists and marks aged records of one kind in one transaction.
+func (d *DB) listAndMark(ctx context.Context, source, kind string, all []eraseTarget) error {
 	return d.pool.ReleaseChange(ctx, func(c db.Conn) error {
-		m, err := newMarking(d, c, source, kind, erasure, cause)
+		m, err := newMarking(d, c, source, kind, erase.CauseAged)
 		if err != nil {
 			return err
 		}
@@ -317,7 +316,7 @@ func (d *DB) listAndMark(ctx context.Context, source, kind string, erasure int64
 				return err
 			}
 			s := m.save
-			err := c.Execute(insertErasing, 0, erasure, s.counters.source, s.kind.Number, f.record, int64(cause), int64(0), "", s.at)
+			err := c.Execute(insertErasing, 0, int64(0), s.counters.source, s.kind.Number, f.record, int64(m.cause), int64(0), "", s.at)
 			if err != nil {
 				return err
 			}

@@ -41,7 +41,7 @@ func Bind(text string, tree *Node, views []*KindView, every func(yield func(*spe
 	if b.Err != nil {
 		return nil, b.Err
 	}
-	q := &BoundQuery{text: text, Tree: tree, Cond: c, Now: now, Relative: b.relative, Annotations: b.annotations, IDViews: views, Hint: b.hint}
+	q := &BoundQuery{Tree: tree, Cond: c, Now: now, Relative: b.relative, Annotations: b.annotations, IDViews: views, Hint: b.hint}
 	if tree.Op == opWords && !tree.prefix {
 		q.ID = b.foldID(tree.text)
 	} else if n, _ := tree.Number(); n != nil && n.at == n.Values[0].at && !strings.Contains(n.Values[0].Text, "+") {

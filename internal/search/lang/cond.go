@@ -56,7 +56,6 @@ type predicate struct {
 
 // BoundQuery is a query bound to what a caller sees.
 type BoundQuery struct {
-	text     string
 	Tree     *Node
 	Cond     *Cond
 	Views    []*KindView // the kinds of which a record can match

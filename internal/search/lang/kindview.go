@@ -156,7 +156,6 @@ func (s *KindView) hasField(name string) bool {
 type Candidate struct {
 	Record     *understudy.Record
 	View       *KindView
-	Place      query.OrderKey
 	doc        jsonspan.Value
 	TextsRead  bool              // whether TextFields is set
 	TextFields []tokenizer.Field // the texts that the caller fully sees

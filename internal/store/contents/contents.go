@@ -103,7 +103,6 @@ type FilesStats struct {
 	Bytes           int64 // the bytes of all stored contents
 	Limit           int64
 	MaxContentBytes int64 // the maximum number of bytes of one content
-	Kept            int64 // the number of times a content was stored
 	Evicted         int64 // the number of contents removed to stay under the limit
 	Forgotten       int64 // the number of contents removed because their record was forgotten
 	Failed          int64 // the number of contents not stored, for example because the disk was full

@@ -37,7 +37,6 @@ func (f *Files) Put(ctx context.Context, c request.Content, from io.Reader) (req
 		f.stats.Failed++
 		return c, fmt.Errorf("store: keep content %s: %w", c.Key, wrapError(err))
 	}
-	f.stats.Kept++
 	return c, nil
 }
 

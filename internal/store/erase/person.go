@@ -41,7 +41,6 @@ type finding struct {
 	pool    *db.Pool
 	text    string // the text that the caller asked to erase
 	n       understudy.Phone
-	source  string
 	known   map[string]bool // the ids of the found records, as "kind/id"
 	roots   map[string]string
 	all     []record
@@ -68,7 +67,7 @@ func (r *Eraser) find(ctx context.Context, source, what string) (Found, error) {
 	if !ok {
 		return Found{}, fmt.Errorf("%w: nothing is stored of a source %q", understudy.ErrInvalid, source)
 	}
-	f := &finding{store: r.store, pool: r.pool, text: what, n: understudy.ParsePhone(what), source: source, known: map[string]bool{},
+	f := &finding{store: r.store, pool: r.pool, text: what, n: understudy.ParsePhone(what), known: map[string]bool{},
 		roots: map[string]string{}, numbers: map[string]bool{}}
 	named := false
 	if name, id, ok := strings.Cut(what, "/"); ok {

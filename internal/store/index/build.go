@@ -187,7 +187,7 @@ func (x *Index) ReadEdit(blocks *records.Blocks, e *Edit, version int64) error {
 		return records.SkipDamaged(err)
 	}
 	one := *body
-	e.Kind, e.Shape, e.New = x.catalog.KindOfShape(b.Shape), b.Shape, &one
+	e.Kind, e.New = x.catalog.KindOfShape(b.Shape), &one
 	e.Is = postings.New(e.Is, b.Shape)
 	if e.Kind == nil {
 		return db.NewDamageError("shape %d has no kind", b.Shape)

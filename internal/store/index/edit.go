@@ -14,8 +14,7 @@ import (
 // Edit is the change of one record in one shape in the indexes. An edit is needed whenever a body becomes the newest of
 // a present record or stops being its newest, and when a record moves.
 type Edit struct {
-	Kind  *catalog.Kind
-	Shape int64 // the number of the record's shape
+	Kind *catalog.Kind
 	// Was is the record's posting before the change, Is its posting after. They differ if the record moved.
 	Was, Is int64
 	// Old is what the indexes have at Was, and New what they must have at Is; nil means nothing. Only the bodies and

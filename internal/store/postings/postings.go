@@ -47,17 +47,14 @@ func Next(spot int64, up bool) (next int64, ok bool) {
 func IsBefore(a, b int64, up bool) bool { return a != b && (a < b) == up }
 
 // Intersect returns the postings that are in every iterator.
-func Intersect(up bool, streams ...Iterator) Iterator {
+func Intersect(streams ...Iterator) Iterator {
 	if len(streams) == 1 {
 		return streams[0]
 	}
-	return &conjunction{up: up, streams: streams}
+	return &conjunction{streams}
 }
 
-type conjunction struct {
-	up      bool
-	streams []Iterator
-}
+type conjunction struct{ streams []Iterator }
 
 // Advance implements Iterator.
 func (a *conjunction) Advance(from int64) (int64, bool, error) {
@@ -210,7 +207,6 @@ type Scan struct {
 	St   *db.Statement
 	Args []driver.Value
 	Up   bool
-	Row  func(int64) int64 // converts a posting to the number that the statement uses, and back; nil means that both are equal
 
 	spots []int64 // postings that were read and are not returned yet
 	Size  int     // the number of postings of the last read; before the first read half of its number
@@ -235,12 +231,8 @@ func (r *Scan) Advance(from int64) (int64, bool, error) {
 func (r *Scan) read(from int64) error {
 	r.Size = max(readFirst, min(2*r.Size, readMax))
 	buf := r.spots[:0:0]
-	row := r.Row
-	if row == nil {
-		row = func(n int64) int64 { return n }
-	}
-	err := r.C.Query(r.St, 0, append(append([]driver.Value(nil), r.Args...), row(from), int64(r.Size)), func(v []driver.Value) error {
-		buf = append(buf, row(v[0].(int64)))
+	err := r.C.Query(r.St, 0, append(append([]driver.Value(nil), r.Args...), from, int64(r.Size)), func(v []driver.Value) error {
+		buf = append(buf, v[0].(int64))
 		return nil
 	})
 	r.spots, r.ended = buf, len(buf) < r.Size

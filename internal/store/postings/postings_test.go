@@ -26,11 +26,11 @@ func TestStreams(t *testing.T) {
 			s    Iterator
 			want func(n int64) bool
 		}{
-			"all":   {Intersect(up, of(a), of(b), of(c)), func(n int64) bool { return in(a, n) && in(b, n) && in(c, n) }},
+			"all":   {Intersect(of(a), of(b), of(c)), func(n int64) bool { return in(a, n) && in(b, n) && in(c, n) }},
 			"any":   {Unite(up, of(a), of(b)), func(n int64) bool { return in(a, n) || in(b, n) }},
 			"less":  {Exclude(up, of(a), Unite(up, of(b), of(c))), func(n int64) bool { return in(a, n) && !in(b, n) && !in(c, n) }},
 			"but":   {Unite(up, Exclude(up, of(a), of(b)), of(c)), func(n int64) bool { return in(a, n) && !in(b, n) || in(c, n) }},
-			"mixed": {Intersect(up, Unite(up, of(a), of(b)), of(c)), func(n int64) bool { return (in(a, n) || in(b, n)) && in(c, n) }},
+			"mixed": {Intersect(Unite(up, of(a), of(b)), of(c)), func(n int64) bool { return (in(a, n) || in(b, n)) && in(c, n) }},
 		} {
 			var want, got []int64
 			for n := int64(-50); n <= 50; n++ {

@@ -89,7 +89,7 @@ func (p *seekPlan) openStream(c db.Conn) (postings.Iterator, error) {
 		return named, err
 	}
 	asked, err := p.findCandidates(c)
-	return postings.Intersect(p.q.OldestFirst, named, &everyShape{up: p.q.OldestFirst, s: asked, byShape: p.byShape}), err
+	return postings.Intersect(named, &everyShape{up: p.q.OldestFirst, s: asked, byShape: p.byShape}), err
 }
 
 // findNamed returns the postings of the records whose ids the query names. For an id that is not stored it
@@ -140,7 +140,7 @@ func (p *seekPlan) findCandidates(c db.Conn) (s postings.Iterator, err error) {
 	if err != nil || !p.q.HasTerms() {
 		return text, err
 	}
-	return postings.Intersect(up, p.termSpots(c, len(p.kinds) == 1), &everyShape{up: up, s: text, byShape: p.byShape}), nil
+	return postings.Intersect(p.termSpots(c, len(p.kinds) == 1), &everyShape{up: up, s: text, byShape: p.byShape}), nil
 }
 
 // termSpots returns the postings that may match the terms. joined means that the caller combines them with an iterator

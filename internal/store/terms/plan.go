@@ -251,9 +251,9 @@ func (p *Plan) findTokens(c db.Conn, pending *inverted.Pending, up bool) posting
 	case len(all) == 0:
 		return nil
 	case len(none) == 0:
-		return postings.Intersect(up, all...)
+		return postings.Intersect(all...)
 	}
-	return postings.Exclude(up, postings.Intersect(up, all...), postings.Unite(up, none...))
+	return postings.Exclude(up, postings.Intersect(all...), postings.Unite(up, none...))
 }
 
 // Find returns the postings that may match the plan, as if the pending entries were written, in ascending order if up
@@ -284,5 +284,5 @@ func (p *Plan) Find(c db.Conn, pending *inverted.Pending, r *Ranges, up bool, al
 		}
 		streams = append(streams, postings.Unite(up, either...))
 	}
-	return postings.Intersect(up, streams...)
+	return postings.Intersect(streams...)
 }
