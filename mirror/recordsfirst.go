@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"understudy"
 	"understudy/mirror/compose"
@@ -118,10 +117,6 @@ func (co *composer) waitOnce(ctx context.Context, r *reading, p *poll) (*flight,
 	}
 }
 
-// maxNewestAge returns how old a list's newest page may be for the list to be composed while upstream works. Readers
-// of the newest page itself may get a page of the same age.
-func (a *Ages) maxNewestAge() time.Duration { return a.Newest + a.Stale }
-
 // tryRecordsFirst answers with a composed list before upstream is asked. It returns nil if upstream must be asked,
 // because records may be missing or are too old for the request.
 func (co *composer) tryRecordsFirst(ctx context.Context, r *reading) *request.Response {
@@ -173,7 +168,8 @@ func (co *composer) isAcceptable(r *reading, h *storedPage, c *request.Coverage)
 	ages := co.env.ages()
 	h.fresh = ages.Records
 	if !c.Newest.IsZero() {
-		if age, sane := ages.age(r.now, c.Newest); !sane || age >= ages.maxNewestAge() {
+		// Readers of the newest page itself may get a page of the same age.
+		if age, sane := ages.age(r.now, c.Newest); !sane || age >= ages.Newest+ages.Stale {
 			return false
 		}
 	}

@@ -123,7 +123,8 @@ func compile(specs map[string]*spec.Spec, hash *Hasher, role string, sources map
 		if err != nil {
 			return nil, err
 		}
-		plans[source] = &grants{kinds: map[string]*plan{}, unnamed: emptyPlan(sp), seesAll: true}
+		unnamed := &plan{spec: sp, record: &node{open: true, named: map[string]*node{}}} // shows the names of members and no value
+		plans[source] = &grants{kinds: map[string]*plan{}, unnamed: unnamed, seesAll: true}
 		for _, k := range sp.Kinds {
 			plans[source].kinds[k.Name] = newPlan(sp, k, r)
 			plans[source].kinds[k.Name].hash = hash
@@ -247,7 +248,7 @@ func (f *rowFilter) fill(s *spec.Spec, rule RowRule, said bool) {
 			if n == OwnNumbers {
 				f.ownNumbers = true
 			} else {
-				f.wanted[number(n)] = true
+				f.wanted[Number(n)] = true
 			}
 		}
 	}

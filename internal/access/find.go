@@ -126,7 +126,7 @@ func (f *rowFilter) hasNumber(values []query.Value) bool {
 		if value == "" {
 			continue
 		}
-		n := number(value)
+		n := Number(value)
 		if f.wanted[n] || f.ownNumbers && f.gate.records.own != nil && f.gate.records.own(f.source, n) {
 			return true
 		}
@@ -194,9 +194,9 @@ func (f *rowFilter) kindOf(id string) (found *spec.Kind) {
 	return found
 }
 
-// number returns the digits of a phone number, without separators and without a channel ("whatsapp:"). A text
-// that is not a number is returned unchanged.
-func number(text string) string {
+// Number returns a phone number in the form that Options.IsOwnNumber gets: its digits, without separators and without a
+// channel ("whatsapp:"). A text that is not a number is returned unchanged.
+func Number(text string) string {
 	rest := text
 	if i := strings.IndexByte(text, ':'); i > 0 && !strings.ContainsAny(text[:i], "0123456789+") {
 		rest = text[i+1:]
@@ -217,7 +217,3 @@ func number(text string) string {
 	}
 	return string(digits)
 }
-
-// Number returns a phone number in the form that Options.IsOwnNumber gets: its digits. A text that is not a number is
-// returned unchanged.
-func Number(text string) string { return number(text) }

@@ -83,12 +83,6 @@ type plan struct {
 	isShown      func(field string) bool // reports whether a field is shown at least masked
 }
 
-// emptyPlan returns a plan that shows the names of a body's members and no value.
-func emptyPlan(s *spec.Spec) *plan {
-	body := &node{open: true, named: map[string]*node{}}
-	return &plan{spec: s, record: body}
-}
-
 // newPlan computes the level of every field of a kind, and of the envelopes of its lists.
 func newPlan(s *spec.Spec, k *spec.Kind, r rules) *plan {
 	p := &plan{

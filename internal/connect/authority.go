@@ -154,7 +154,7 @@ func (a *Authority) signCertificate(host string) (*tls.Certificate, error) {
 	now := a.now()
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
-		NotBefore: now.Add(-clockSkew), NotAfter: earlier(now.Add(hostLife), a.cert.NotAfter),
+		NotBefore: now.Add(-clockSkew), NotAfter: slices.MinFunc([]time.Time{now.Add(hostLife), a.cert.NotAfter}, time.Time.Compare),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
 	}
@@ -164,13 +164,6 @@ func (a *Authority) signCertificate(host string) (*tls.Certificate, error) {
 	}
 	leaf, err := x509.ParseCertificate(der)
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, err
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // maxFile is the maximum size in bytes of the files with the key and the certificate.

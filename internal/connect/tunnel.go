@@ -71,14 +71,10 @@ func splitAuthority(text string) (host, port string, err error) {
 		return at.Unmap().String(), strconv.FormatUint(n, 10), nil
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	if strings.HasSuffix(host, ".") || host == "" || strings.ContainsFunc(host, isInvalidHostRune) {
+	if strings.HasSuffix(host, ".") || host == "" || strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789-_.") != "" {
 		return "", "", errors.New("connect: no HOST:PORT")
 	}
 	return host, strconv.FormatUint(n, 10), nil
-}
-
-func isInvalidHostRune(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
 }
 
 // openTunnel connects to another host and passes bytes both ways until both directions have ended or there is no

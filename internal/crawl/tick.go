@@ -22,10 +22,6 @@ type tipPage struct {
 	at   int64
 }
 
-// requestTime returns the last moment whose state a page shows completely: the time of the request, minus the age
-// of the response. Later writes may be missing.
-func requestTime(p *understudy.Page) time.Time { return p.At.Add(-p.Took - p.InitialAge) }
-
 // addAbove adds the records that an earlier page showed above the first record of this page. A page that was
 // requested before a write lacks the written record, which is stored as the write's response showed it.
 func (h *tipPage) addAbove(before *tipPage) {
@@ -59,7 +55,9 @@ func (w *Crawler) HandlePageSaved(_ context.Context, l request.PageSaved) error 
 	}
 	w.mu.Lock()
 	if newest {
-		h := &tipPage{ids: newestIDs(l.Page), next: l.Page.Next.URI, open: tipEnd(l.Page).Kind, at: requestTime(l.Page).Unix()}
+		// The page shows everything up to the time of the request, minus the age of the response. Later writes may be missing.
+		at := l.Page.At.Add(-l.Page.Took - l.Page.InitialAge).Unix()
+		h := &tipPage{ids: newestIDs(l.Page), next: l.Page.Next.URI, open: tipEnd(l.Page).Kind, at: at}
 		m := x.state.Load()
 		h.addAbove(x.joinedTip.Load())
 		h.addAbove(x.gapTip.Load())

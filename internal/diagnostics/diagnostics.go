@@ -263,6 +263,8 @@ func (d *Diagnostics) Handler() http.Handler {
 	mux.HandleFunc("POST /-/profile/stop", d.profiles(d.stopProfile))
 	mux.HandleFunc("GET /-/profile/allocs", d.profiles(d.take(profile.Allocs)))
 	mux.HandleFunc("GET /-/profile/cpu", d.profiles(d.take(profile.CPU)))
-	mux.HandleFunc("GET /-/profile/kept/{id}", d.profiles(d.sendKeptProfile))
+	mux.HandleFunc("GET /-/profile/kept/{id}", d.profiles(func(w http.ResponseWriter, r *http.Request, _ string) error {
+		return d.sendProfile(w, r.PathValue("id"))
+	}))
 	return mux
 }

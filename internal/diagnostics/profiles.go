@@ -158,10 +158,6 @@ func (d *Diagnostics) sendProfile(w http.ResponseWriter, id string) error {
 	return nil
 }
 
-func (d *Diagnostics) sendKeptProfile(w http.ResponseWriter, r *http.Request, _ string) error {
-	return d.sendProfile(w, r.PathValue("id"))
-}
-
 // stopProfile ends the profile that is being taken. The caller who takes the profile gets what was recorded so far.
 func (d *Diagnostics) stopProfile(w http.ResponseWriter, r *http.Request, by string) error {
 	stopped := d.o.Profiles.Stop()

@@ -164,7 +164,7 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 	if f.places.runs, err = openRuns(ctx, o.KV, o.Now().UnixMilli(), heads, o.Sharing, o.Logger); err != nil {
 		return nil, err
 	}
-	f.hooks = newHooks(f)
+	f.hooks = &hooks{f: f, byName: map[string]*hook{}}
 	first := newPolicy(o.Policy)
 	if err := errors.Join(o.KV.Watch(ctx, hookPrefix, f.hooks.receive), f.hooks.replaceAll(ctx, first)); err != nil {
 		return nil, err

@@ -94,8 +94,6 @@ type hooks struct {
 	byName map[string]*hook
 }
 
-func newHooks(f *Feed) *hooks { return &hooks{f: f, byName: map[string]*hook{}} }
-
 // hookPrefix is the beginning of the names under which the states of webhooks are stored in the KV store.
 const hookPrefix = "feed/webhook/"
 

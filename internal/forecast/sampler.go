@@ -5,6 +5,7 @@ package forecast
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"understudy"
@@ -68,7 +69,7 @@ func (f *Forecasts) loadSampleTimes(ctx context.Context) {
 	for _, k := range f.kinds {
 		k.retryAt = begin.Add(firstFetchDelay)
 		for _, field := range k.fields {
-			k.retryAt = earlierTime(k.retryAt, begin.Add(field.SampleInterval()))
+			k.retryAt = slices.MinFunc([]time.Time{k.retryAt, begin.Add(field.SampleInterval())}, time.Time.Compare)
 			s := k.series(field)
 			samples, err := f.o.Store.ReadSamples(ctx, s)
 			if err != nil && ctx.Err() == nil {
@@ -81,13 +82,6 @@ func (f *Forecasts) loadSampleTimes(ctx context.Context) {
 			f.mu.Unlock()
 		}
 	}
-}
-
-func earlierTime(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // kindDueAt returns the time at which the page of a kind must be fetched because the next sample of a field is due.

@@ -176,7 +176,7 @@ func (a *api) link() {
 // the path variable whose value is the source's user.
 func (k *kind) findParent(kinds []*kind, user string) (field, unsure string) {
 	for i, l := range k.lists {
-		free := l.freeVars(user)
+		free := slices.DeleteFunc(pathVars(l.op.Path), func(name string) bool { return name == user })
 		if len(free) == 0 {
 			return "", ""
 		}
@@ -197,11 +197,6 @@ func (k *kind) findParent(kinds []*kind, user string) (field, unsure string) {
 			"a client requests them, and it is never synced"
 	}
 	return field, ""
-}
-
-// freeVars returns the variables of the list's path, except the variable whose value is the source's user.
-func (l *list) freeVars(user string) []string {
-	return slices.DeleteFunc(pathVars(l.op.Path), func(name string) bool { return name == user })
 }
 
 // findAbove returns the field that holds the id of a record from the list at path. The given variable, which

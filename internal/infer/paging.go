@@ -3,6 +3,7 @@
 package infer
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -61,8 +62,8 @@ func findPaging(op *openapi.Operation, e *envelope) *pagination {
 	}
 	c.setSinglePage("neither its parameters nor its answer show how to request a next page")
 	says := "its answer does not show how to request the next page"
-	more := e.findMoreHint()
-	if more != nil {
+	more := cmp.Or(e.findMore(), e.find("integer", totalNames...), e.find("string", slices.Concat(numericTokenNames, nextLinkNames)...))
+	if more != nil { // the member suggests that more pages follow
 		says = more.path + " says whether more pages exist, but no parameter is known that requests the next page"
 	}
 	if c.rules.Size != "" || len(c.rules.Tokens) > 0 {

@@ -155,11 +155,6 @@ func (e *envelope) findTotal() *envelopeMember {
 	return e.find("integer", totalNames...)
 }
 
-// findMoreHint returns a member that suggests that more pages follow, or nil if there is none.
-func (e *envelope) findMoreHint() *envelopeMember {
-	return cmp.Or(e.findMore(), e.find("integer", totalNames...), e.find("string", slices.Concat(numericTokenNames, nextLinkNames)...))
-}
-
 // hasOnly reports whether the enum values or the example of a member contain nothing but the given words.
 func (p *envelopeMember) hasOnly(words []string) bool {
 	said := p.schema.Enum()

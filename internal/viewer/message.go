@@ -58,13 +58,13 @@ func mergeDirections(q *page.Exchange, directions []direction, before time.Time,
 			if !ok {
 				continue
 			}
-			oldest = page.MinTime(oldest, t.at)
+			oldest = slices.MinFunc([]time.Time{oldest, t.at}, time.Time.Compare)
 			if before.IsZero() || !t.at.After(before) {
 				turns = append(turns, t)
 			}
 		}
 		if r.HasMore() {
-			older = page.MaxTime(older, oldest)
+			older = slices.MaxFunc([]time.Time{older, oldest}, time.Time.Compare)
 		}
 	}
 	slices.SortStableFunc(turns, func(a, b message) int { return a.at.Compare(b.at) })

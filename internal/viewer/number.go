@@ -258,7 +258,7 @@ func (v numberView) contact() *contact {
 		}
 		for _, row := range r.Rows() {
 			if t, ok := page.ClockTime(pn.kind.Kind, row); ok {
-				last = page.MaxTime(last, t)
+				last = slices.MaxFunc([]time.Time{last, t}, time.Time.Compare)
 				if first.IsZero() || t.Before(first) {
 					first = t
 				}

@@ -148,9 +148,6 @@ type reading struct {
 	source  *source
 }
 
-// kind returns the kind of the record to which the audio or image belongs.
-func (r *reading) kind() string { return r.request.Target.Kind.Name }
-
 // Open returns the audio or image that a media path names, from a file or directly from upstream. The caller must
 // close it. While upstream is down, a stored file younger than Ages.Hard is the answer.
 //
@@ -171,7 +168,7 @@ func (c *Cache) Open(ctx context.Context, a request.MediaRequest) (*request.Medi
 
 // open is Open without its checks and counters.
 func (c *Cache) open(ctx context.Context, r *reading) (*request.MediaResponse, error) {
-	if c.options.Files == nil || !r.source.keeps[r.kind()] {
+	if c.options.Files == nil || !r.source.keeps[r.request.Target.Kind.Name] {
 		return c.forward(ctx, r)
 	}
 	content, file, err := c.options.Files.Get(ctx, r.request.Target.Key)

@@ -165,11 +165,6 @@ var rawCategories []byte
 // from single records.
 var Categories = format.DecodeEmbedded[[]category](rawCategories)
 
-// categoryNamed returns the category with a name, or nil if there is none.
-func categoryNamed(name string) *category {
-	return find(Categories(), func(c *category) bool { return c.Name == name })
-}
-
 // figures are the amounts of a category of usage.
 type figures struct {
 	count int64
@@ -180,7 +175,7 @@ type figures struct {
 // figuresOf returns the amounts of a category in some accounts during a time span. The caller holds Mu.
 func figuresOf(w *world.World, c *category, in []int, time format.Span) (f figures) {
 	for _, part := range c.Parts {
-		g := figuresOf(w, categoryNamed(part), in, time)
+		g := figuresOf(w, find(Categories(), func(c *category) bool { return c.Name == part }), in, time)
 		f.count, f.usage, f.price = f.count+g.count, f.usage+g.usage, f.price+g.price
 	}
 	if c.Name == "totalprice" {

@@ -116,9 +116,6 @@ func (x *Request) Match(r *Row) bool {
 	return true
 }
 
-// isUnfiltered reports whether there are no conditions.
-func (x *Request) isUnfiltered() bool { return len(x.conditions) == 0 }
-
 // matchIndex reports whether the record at an index is visible and meets all conditions.
 func (x *Request) matchIndex(i int64) bool {
 	if !x.IsVisible(i) {
@@ -161,7 +158,7 @@ const testBatch = 512
 
 // CollectDown returns at most n matching indexes, from start downwards. It leaves out the first skip matches.
 func (x *Request) CollectDown(ctx context.Context, start int64, skip int64, n int) ([]int64, error) {
-	if skip > 0 && x.isUnfiltered() {
+	if skip > 0 && len(x.conditions) == 0 {
 		x.World.Mu.RLock()
 		start, skip = x.Sequence.nthNewest(skip), 0
 		x.World.Mu.RUnlock()

@@ -93,21 +93,13 @@ func (h *Records) ReadRows(ctx context.Context, w query.RangeScan) ([]understudy
 	return rows, db.WrapError(false, err, "rows of %s %s", w.Source, w.Kind)
 }
 
-// limitOf returns how many rows one read of a range returns.
-func limitOf(w query.RangeScan) int {
-	if w.Limit <= 0 {
-		return defaultRows
-	}
-	return min(w.Limit, maxRows)
-}
-
 // readRows reads the present records of the range.
 func (v *window) readRows(ctx context.Context, c db.Conn, blocks *records.Blocks) (rows []understudy.Row, err error) {
 	not := int64(records.Gone | records.Forgotten)
 	if v.scan.NotFinal {
 		not |= records.Final
 	}
-	limit := limitOf(v.scan)
+	limit := min(cmp.Or(max(v.scan.Limit, 0), defaultRows), maxRows)
 	unclocked := int64(0)
 	if v.scan.NoClock {
 		unclocked = 1

@@ -3,6 +3,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"slices"
@@ -46,14 +47,6 @@ func jobOf(r []driver.Value) understudy.Job {
 	}
 }
 
-// filterLimit returns the maximum number of jobs for a filter.
-func filterLimit(f *understudy.JobFilter) int {
-	if f.Limit <= 0 {
-		return 100
-	}
-	return min(f.Limit, understudy.MaxJobs)
-}
-
 // ReadJobs returns the jobs that match a filter, newest first.
 func (q *Queue) ReadJobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error) {
 	text, args := selectJobs(&f)
@@ -92,7 +85,7 @@ func selectJobs(f *understudy.JobFilter) (text string, args []driver.Value) {
 		add("state IN ("+strings.Repeat("?, ", len(in)-1)+"?)", in...)
 	}
 	return "SELECT " + jobColumns + " FROM job WHERE " + strings.Join(where, " AND ") + " ORDER BY number DESC LIMIT ?", append(args,
-		int64(filterLimit(f)))
+		int64(min(cmp.Or(max(f.Limit, 0), 100), understudy.MaxJobs)))
 }
 
 // CountJobs returns the numbers of waiting, running and archived jobs.

@@ -95,7 +95,9 @@ func (r *Reader) ReadPage(ctx context.Context, key understudy.Key) (*understudy.
 		blocks := r.loader.records.Open(c)
 		p, err = r.loader.Assemble(row, sk, blocks)
 		if err == nil {
-			p.Key.Source, p.Next.Source = key.Source, sourceOf(key.Source, p.Next.URI)
+			if p.Key.Source = key.Source; p.Next.URI != "" {
+				p.Next.Source = key.Source
+			}
 			err = r.loader.markSuperseded(c, p, row, blocks)
 		}
 		if err == nil {
@@ -107,14 +109,6 @@ func (r *Reader) ReadPage(ctx context.Context, key understudy.Key) (*understudy.
 		return nil, db.WrapError(false, err, "page %s", key)
 	}
 	return p, nil
-}
-
-// sourceOf returns source, or "" if the URI of a link is empty.
-func sourceOf(source, uri string) string {
-	if uri == "" {
-		return ""
-	}
-	return source
 }
 
 // Loader rebuilds pages in a read transaction of its caller. It is safe for concurrent use.

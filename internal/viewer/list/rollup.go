@@ -66,7 +66,7 @@ func (lv listing) rollup(s *page.CellContext, rows []access.Row) *rollup {
 		if !slices.Contains(values, value) {
 			values = append(values, value)
 		}
-		oldest = page.MinTime(oldest, t)
+		oldest = slices.MinFunc([]time.Time{oldest, t}, time.Time.Compare)
 		n := counts[value]
 		for i, span := range rollupSpans {
 			if lv.q.Clock.Start.Sub(t) <= span.length {

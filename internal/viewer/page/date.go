@@ -219,22 +219,6 @@ func ClockTime(k *plan.Kind, row access.Row) (t time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// MinTime returns the earlier of two moments.
-func MinTime(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// MaxTime returns the later of two moments.
-func MaxTime(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
 // Moment writes a moment in words, but leaves out the word "Today". It returns nil for the zero time.
 func (c *Clock) Moment(t time.Time) *When {
 	if t.IsZero() {

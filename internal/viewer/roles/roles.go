@@ -123,7 +123,7 @@ func newCell(q *page.Exchange, role string, k *plan.Kind, rows string) (c cell, 
 	if err != nil {
 		return c, err
 	}
-	c = cell{Role: role, Href: kindHref(role, k), Rows: rows}
+	c = cell{Role: role, Href: href(role) + "/" + url.PathEscape(k.Source.Name) + "/" + url.PathEscape(k.Spec.Name), Rows: rows}
 	var order []string
 	count := map[string]int{}
 	total := 0
@@ -223,7 +223,3 @@ func holders(q *page.Exchange, role string) (all []page.Holder) {
 }
 
 func href(role string) string { return Path + "/" + url.PathEscape(role) }
-
-func kindHref(role string, k *plan.Kind) string {
-	return href(role) + "/" + url.PathEscape(k.Source.Name) + "/" + url.PathEscape(k.Spec.Name)
-}
