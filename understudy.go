@@ -26,6 +26,14 @@ func SetDefaults(logger **slog.Logger, now *func() time.Time) {
 	}
 }
 
+// Wake sends a signal through a channel with room for one, unless one is there already. It never blocks.
+func Wake(signal chan<- struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default:
+	}
+}
+
 // KV stores small values by name. The store implements it.
 type KV interface {
 	// Value returns the value of a name, or ErrNotFound.

@@ -185,7 +185,7 @@ func New(o Options) (*Crawler, error) {
 	}
 	b := &bounds{settings: o.Settings, retention: o.Retention, now: o.Now}
 	s := &states{kv: o.KV, bounds: b, log: o.Logger}
-	s.kept = func() { w.repoll.Store(true); wakeUp(w.wake) }
+	s.kept = func() { w.repoll.Store(true); understudy.Wake(w.wake) }
 	w.bounds, w.states, w.steps = b, s, &clockSteps{states: s, bounds: b, elapsed: o.Elapsed, log: o.Logger}
 	w.status = &status{states: s, bounds: b, down: o.Down}
 	w.nesting = &nesting{bounds: b, store: o.Store}

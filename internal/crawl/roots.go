@@ -265,7 +265,7 @@ func (r *roots) findWalk(l request.PageSaved) *kindCrawl {
 			r.requested[base.plan.source][root] = true
 		}
 		r.mu.Unlock()
-		wakeUp(r.crawler.wake)
+		understudy.Wake(r.crawler.wake)
 	}
 	return cmp.Or(x, base)
 }

@@ -249,7 +249,7 @@ func (w *Crawler) Recheck(source, kind string, from, to int64) {
 	}
 	w.rechecks[name] = append(w.rechecks[name], interval{From: from, To: to})
 	w.mu.Unlock()
-	wakeUp(w.wake)
+	understudy.Wake(w.wake)
 }
 
 // NoteLost marks a kind as incomplete because records are deleted here although upstream has them, and

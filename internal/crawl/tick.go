@@ -75,7 +75,7 @@ func (w *Crawler) HandlePageSaved(_ context.Context, l request.PageSaved) error 
 		w.changed[l.Page.Key.Source+"/"+l.Page.Kind] = true
 	}
 	w.mu.Unlock()
-	wakeUp(w.wake)
+	understudy.Wake(w.wake)
 	return nil
 }
 
@@ -88,15 +88,8 @@ func (w *Crawler) NoteChangesElsewhere(changes []understudy.Change) {
 		name := changes[i].Source + "/" + changes[i].Kind
 		if x := w.walks[name]; x != nil && isDiscovering(x.plan.source) && x.plan.source.Spec.Roots.Kind == changes[i].Kind {
 			w.changed[name] = true
-			wakeUp(w.wake)
+			understudy.Wake(w.wake)
 		}
-	}
-}
-
-func wakeUp(wake chan<- struct{}) {
-	select {
-	case wake <- struct{}{}:
-	default:
 	}
 }
 

@@ -171,10 +171,7 @@ func (b *Book) put(name string, value []byte) error {
 		}
 	}
 	b.version++
-	select {
-	case b.changed <- struct{}{}:
-	default:
-	}
+	understudy.Wake(b.changed)
 	return err
 }
 

@@ -254,10 +254,7 @@ func (f *Feed) follow(ctx context.Context, r *reader) {
 			f.o.Logger.Error("feed: read changes", "source", r.source, "err", err)
 		}
 		failing = err != nil
-		select {
-		case r.readDone <- struct{}{}:
-		default:
-		}
+		understudy.Wake(r.readDone)
 		select {
 		case <-r.wake:
 		case <-look.C:

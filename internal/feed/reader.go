@@ -46,10 +46,7 @@ func newReader(ctx context.Context, source string, store Store, buffer int) (*re
 
 // notify requests a read. Several requests before the next read count once.
 func (r *reader) notify() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	understudy.Wake(r.wake)
 }
 
 // readNew reads all new changes from the store.

@@ -77,10 +77,7 @@ func (b *Book) Channels() []Channel { return b.policy.Load().Channels() }
 
 // Notify tells the book that records may have changed. It never blocks.
 func (b *Book) Notify() {
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
+	understudy.Wake(b.wake)
 }
 
 // Make creates a watch of a saved search of the caller, which sends matches that are found from now on. If the same

@@ -35,10 +35,7 @@ func (p *List) SetNewest(page *understudy.Page, current bool) {
 
 // WakeUp wakes the goroutine that polls the list.
 func (p *List) WakeUp() {
-	select {
-	case p.Wake <- struct{}{}:
-	default:
-	}
+	understudy.Wake(p.Wake)
 }
 
 // NewestAt returns when upstream sent the stored newest page. It returns zero if none is stored.

@@ -68,10 +68,7 @@ func (l *Lookups) NoteSaved(page *understudy.Page) {
 		return
 	}
 	if k := src.spec.Spec.Kind(page.Kind); k != nil && k.OwnNumber != "" {
-		select {
-		case l.stale <- struct{}{}:
-		default:
-		}
+		understudy.Wake(l.stale)
 	}
 }
 

@@ -58,10 +58,7 @@ type Eraser struct {
 // Notify signals that records were scheduled for erasure. It never blocks, because its caller may hold locks that
 // the job needs.
 func (h *Eraser) Notify() {
-	select {
-	case h.Wake <- struct{}{}:
-	default:
-	}
+	understudy.Wake(h.Wake)
 }
 
 // JobKinds returns the kinds of the eraser's jobs. An offline command needs only the kind that it adds itself.
