@@ -3,6 +3,7 @@
 package mirror
 
 import (
+	"cmp"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -99,14 +100,12 @@ type Limits struct {
 
 // withDefaults returns the limits with the default for each field that is not positive.
 func (l Limits) withDefaults() Limits {
-	for _, d := range []struct {
-		limit *int
-		usual int
-	}{{&l.Waiters, 1024}, {&l.PerFlow, 256}, {&l.Flights, 512}, {&l.Background, 256}, {&l.Hints, 1024}, {&l.Lists, 32}} {
-		if *d.limit <= 0 {
-			*d.limit = d.usual
-		}
-	}
+	l.Waiters = cmp.Or(max(l.Waiters, 0), 1024)
+	l.PerFlow = cmp.Or(max(l.PerFlow, 0), 256)
+	l.Flights = cmp.Or(max(l.Flights, 0), 512)
+	l.Background = cmp.Or(max(l.Background, 0), 256)
+	l.Hints = cmp.Or(max(l.Hints, 0), 1024)
+	l.Lists = cmp.Or(max(l.Lists, 0), 32)
 	return l
 }
 

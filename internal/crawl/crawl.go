@@ -8,6 +8,7 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,21 +85,12 @@ type Settings struct {
 
 // withDefaults returns the settings with defaults for fields that are not positive.
 func (s Settings) withDefaults() Settings {
-	or := func(d *time.Duration, value time.Duration) {
-		if *d <= 0 {
-			*d = value
-		}
-	}
-	or(&s.Sweep, 24*time.Hour)
-	or(&s.Window, 7*24*time.Hour)
-	or(&s.Slice, 28*24*time.Hour)
-	or(&s.Overlap, 24*time.Hour)
-	if s.Slices <= 0 {
-		s.Slices = 4
-	}
-	if s.Pages <= 0 {
-		s.Pages = 100_000
-	}
+	s.Sweep = cmp.Or(max(s.Sweep, 0), 24*time.Hour)
+	s.Window = cmp.Or(max(s.Window, 0), 7*24*time.Hour)
+	s.Slice = cmp.Or(max(s.Slice, 0), 28*24*time.Hour)
+	s.Overlap = cmp.Or(max(s.Overlap, 0), 24*time.Hour)
+	s.Slices = cmp.Or(max(s.Slices, 0), 4)
+	s.Pages = cmp.Or(max(s.Pages, 0), 100_000)
 	return s
 }
 

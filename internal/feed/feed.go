@@ -12,6 +12,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,24 +60,14 @@ type Limits struct {
 
 // withDefaults returns the limits with defaults in place of zero and negative values.
 func (l Limits) withDefaults() Limits {
-	orInt := func(v *int, d int) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	or := func(v *time.Duration, d time.Duration) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	orInt(&l.MaxSubscribers, 1000)
-	orInt(&l.MaxEach, 500)
-	orInt(&l.MaxBuffered, 4096)
-	or(&l.Heartbeat, 15*time.Second)
-	or(&l.Stall, 30*time.Second)
-	or(&l.Wait, time.Minute)
-	or(&l.PollInterval, 3*time.Second)
-	or(&l.Pause, 24*time.Hour)
+	l.MaxSubscribers = cmp.Or(max(l.MaxSubscribers, 0), 1000)
+	l.MaxEach = cmp.Or(max(l.MaxEach, 0), 500)
+	l.MaxBuffered = cmp.Or(max(l.MaxBuffered, 0), 4096)
+	l.Heartbeat = cmp.Or(max(l.Heartbeat, 0), 15*time.Second)
+	l.Stall = cmp.Or(max(l.Stall, 0), 30*time.Second)
+	l.Wait = cmp.Or(max(l.Wait, 0), time.Minute)
+	l.PollInterval = cmp.Or(max(l.PollInterval, 0), 3*time.Second)
+	l.Pause = cmp.Or(max(l.Pause, 0), 24*time.Hour)
 	return l
 }
 

@@ -3,6 +3,7 @@
 package search
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,10 +43,7 @@ func measureOf(q *lang.BoundQuery, r *query.SumRequest) (*measure, error) {
 	if len(r.By) > query.MaxSumGroupings || len(r.By) == 2 && r.By[0] == r.By[1] {
 		return nil, newInvalid("by: write one or two different fields")
 	}
-	m := &measure{request: r, zone: r.Zone, views: q.Views, byView: map[*lang.KindView]*kindMeasure{}}
-	if m.zone == nil {
-		m.zone = time.UTC
-	}
+	m := &measure{request: r, zone: cmp.Or(r.Zone, time.UTC), views: q.Views, byView: map[*lang.KindView]*kindMeasure{}}
 	for _, s := range q.Views {
 		m.byView[s] = &kindMeasure{}
 	}

@@ -123,9 +123,7 @@ func New(o Options) (*Searcher, error) {
 		return nil, fmt.Errorf("search: options need sources, a store, a gate and a key")
 	}
 	understudy.SetDefaults(&o.Logger, &o.Now)
-	if o.Exports == nil {
-		o.Exports = export.New(limiter.New(4, 2), nil)
-	}
+	o.Exports = cmp.Or(o.Exports, export.New(limiter.New(4, 2), nil))
 	o.Limits = o.Limits.withDefaults()
 	s := &Searcher{
 		o: o, texts: map[*spec.Kind]lang.TextRule{}, running: limiter.New(o.Limits.MaxConcurrent, (o.Limits.MaxConcurrent+1)/2),

@@ -38,10 +38,7 @@ func (s *Searcher) Sum(ctx context.Context, c understudy.Caller, r query.SumRequ
 		v.maxAge = maxRuleAge
 	}
 	v.key = v.sumKey(&r)
-	wait := r.Wait
-	if wait <= 0 {
-		wait = s.o.Limits.Sum
-	}
+	wait := cmp.Or(max(r.Wait, 0), s.o.Limits.Sum)
 	limited, cancel := context.WithTimeout(ctx, min(wait, s.o.Limits.Time))
 	defer cancel()
 	v.deadline = limited.Done()

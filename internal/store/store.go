@@ -5,6 +5,7 @@
 package store
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -41,12 +42,8 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	understudy.SetDefaults(&o.Logger, &o.Now)
-	if o.SaveTime <= 0 {
-		o.SaveTime = 2 * time.Second
-	}
-	if o.Readers <= 0 {
-		o.Readers = 4
-	}
+	o.SaveTime = cmp.Or(max(o.SaveTime, 0), 2*time.Second)
+	o.Readers = cmp.Or(max(o.Readers, 0), 4)
 	return o
 }
 

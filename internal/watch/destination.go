@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"cmp"
 	"fmt"
 	"net/mail"
 	"net/url"
@@ -60,12 +61,8 @@ type Rules struct {
 }
 
 func (r Rules) withDefaults() Rules {
-	if r.Every <= 0 {
-		r.Every = time.Minute
-	}
-	if r.Pause <= 0 {
-		r.Pause = 24 * time.Hour
-	}
+	r.Every = cmp.Or(max(r.Every, 0), time.Minute)
+	r.Pause = cmp.Or(max(r.Pause, 0), 24*time.Hour)
 	return r
 }
 

@@ -3,6 +3,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,9 +69,7 @@ type lane[E any] struct {
 // SubscribeAsync makes the bus call a.Call for each event, on separate goroutines. On a closed bus it returns a
 // closed subscription.
 func (b *Bus[E]) SubscribeAsync(a Async[E]) *Subscription {
-	if a.Queue <= 0 {
-		a.Queue = 64
-	}
+	a.Queue = cmp.Or(max(a.Queue, 0), 64)
 	a.Workers = max(a.Workers, 1)
 	if a.Failed == nil {
 		a.Failed = func(_ E, err error) {

@@ -4,6 +4,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,12 +68,8 @@ type entry[E any] struct {
 
 // New returns a bus without subscribers.
 func New[E any](o Options) *Bus[E] {
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
-	if o.Grace <= 0 {
-		o.Grace = time.Second
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	o.Grace = cmp.Or(max(o.Grace, 0), time.Second)
 	b := &Bus[E]{options: o, idle: make(chan struct{})}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.list.Store(new([]entry[E]))

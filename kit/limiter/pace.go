@@ -3,6 +3,7 @@
 package limiter
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 )
@@ -21,9 +22,7 @@ func NewPace(n float64, span time.Duration) *Pace {
 	if n <= 0 {
 		return nil
 	}
-	if span <= 0 {
-		span = time.Second
-	}
+	span = cmp.Or(max(span, 0), time.Second)
 	each := time.Duration(float64(span) / n)
 	return &Pace{interval: each, burst: max(span-each, 0)}
 }

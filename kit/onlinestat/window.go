@@ -2,6 +2,8 @@
 
 package onlinestat
 
+import "cmp"
+
 // Window summarises the newest numbers of a stream: at least the last Size numbers, and fewer than twice as
 // many. It is not safe for concurrent use.
 type Window struct {
@@ -12,11 +14,7 @@ type Window struct {
 
 // Add adds one number.
 func (w *Window) Add(x float64) {
-	size := w.Size
-	if size <= 0 {
-		size = 256
-	}
-	if w.now.Count() >= size {
+	if w.now.Count() >= cmp.Or(max(w.Size, 0), 256) {
 		w.now, w.before = w.before, w.now
 		w.now.Reset()
 	}

@@ -3,6 +3,7 @@
 package shadow
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -103,9 +104,7 @@ func (r *Reads) SetChecks(source string, perMinute float64) error {
 }
 
 func (c *checks) set(perMinute float64) {
-	if perMinute <= 0 {
-		perMinute = defaultChecks
-	}
+	perMinute = cmp.Or(max(perMinute, 0), defaultChecks)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.interval = time.Duration(float64(time.Minute) / perMinute)

@@ -3,6 +3,7 @@
 package warm
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -25,10 +26,7 @@ type Budget struct {
 func (s *Budget) Set(rate float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if rate <= 0 {
-		rate = defaultRate
-	}
-	s.rate = rate * pollShare
+	s.rate = cmp.Or(max(rate, 0), defaultRate) * pollShare
 }
 
 // PollRate returns how many polls a second the budget permits in the long run.

@@ -6,6 +6,7 @@ package profile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,12 +86,8 @@ func (e *BusyError) Error() string {
 
 // New returns a recorder. Now must be set.
 func New(o Options) *Recorder {
-	if o.Limit <= 0 {
-		o.Limit = defaultLimit
-	}
-	if o.Every <= 0 {
-		o.Every = defaultEvery
-	}
+	o.Limit = cmp.Or(max(o.Limit, 0), defaultLimit)
+	o.Every = cmp.Or(max(o.Every, 0), defaultEvery)
 	understudy.SetDefaults(&o.Logger, nil)
 	return &Recorder{o: o, began: o.Now()}
 }

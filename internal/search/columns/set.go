@@ -3,6 +3,7 @@
 package columns
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,9 +50,7 @@ type Set struct {
 
 // NewSet returns an empty set of about limit bytes, or DefaultLimit if limit is 0. Close ends its background work.
 func NewSet(store Store, limit int64, log *slog.Logger) *Set {
-	if limit <= 0 {
-		limit = DefaultLimit
-	}
+	limit = cmp.Or(max(limit, 0), DefaultLimit)
 	s := &Set{store: store, limit: limit, log: log, tables: map[[2]string]*Table{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
@@ -62,9 +61,7 @@ func NewSet(store Store, limit int64, log *slog.Logger) *Set {
 func (s *Set) SetLimit(limit int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if limit <= 0 {
-		limit = DefaultLimit
-	}
+	limit = cmp.Or(max(limit, 0), DefaultLimit)
 	for _, t := range s.tables {
 		if t.Lock(); limit > s.limit && t.progress.full && t.progress.working == nil {
 			t.removeAll()

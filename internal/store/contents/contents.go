@@ -4,6 +4,7 @@
 package contents
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"crypto/sha256"
@@ -109,15 +110,9 @@ type FilesStats struct {
 }
 
 func (o *Options) setDefaults() {
-	if o.Limit <= 0 {
-		o.Limit = filesLimit
-	}
-	if o.MaxContentBytes <= 0 {
-		o.MaxContentBytes = fileLimit
-	}
-	if o.MaxOpen <= 0 {
-		o.MaxOpen = filesOpen
-	}
+	o.Limit = cmp.Or(max(o.Limit, 0), filesLimit)
+	o.MaxContentBytes = cmp.Or(max(o.MaxContentBytes, 0), fileLimit)
+	o.MaxOpen = cmp.Or(max(o.MaxOpen, 0), filesOpen)
 	understudy.SetDefaults(&o.Logger, &o.Now)
 }
 

@@ -5,6 +5,7 @@ package erase
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -80,9 +81,7 @@ func (r *Eraser) CountWaiting(ctx context.Context) (w Waiting, err error) {
 // ReadErasures returns the receipts with numbers below before, newest first; 0 means all receipts. It returns at most
 // limit and at most MaxErasures.
 func (r *Eraser) ReadErasures(ctx context.Context, before int64, limit int) (all []Erasure, err error) {
-	if before <= 0 {
-		before = 1 << 62
-	}
+	before = cmp.Or(max(before, 0), 1<<62)
 	err = r.pool.Read(ctx, func(c db.Conn) error {
 		all, err = readErasures(c, 0, before-1, min(limit, MaxErasures))
 		return err

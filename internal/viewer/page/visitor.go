@@ -184,15 +184,11 @@ func NewVisitor(o Options, assets *Assets) (*Visitor, error) {
 	if o.Snapshot == nil {
 		o.Snapshot = func(context.Context, string) Snapshot { return Snapshot{} }
 	}
-	if o.Zone == nil {
-		o.Zone = time.UTC
-	}
+	o.Zone = cmp.Or(o.Zone, time.UTC)
 	o.Deadline = cmp.Or(o.Deadline, 30*time.Second)
 	o.ExportRows = cmp.Or(o.ExportRows, maxExportRows)
 	o.ExportTime = cmp.Or(o.ExportTime, exportTime)
-	if o.Exports == nil {
-		o.Exports = export.New(limiter.New(maxExports, maxExports/2), nil)
-	}
+	o.Exports = cmp.Or(o.Exports, export.New(limiter.New(maxExports, maxExports/2), nil))
 	o.Version = cmp.Or(o.Version, "development")
 	v := &Visitor{
 		Options: o, ByName: map[string]*plan.Source{}, FragmentCache: lru.New[Identity, []*Fragment](FragmentBytes),
