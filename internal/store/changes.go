@@ -87,7 +87,7 @@ func (d *DB) ReadChanges(ctx context.Context, source string, after int64, limit 
 		if !ok || limit <= 0 {
 			return nil
 		}
-		err := c.Query(selectChanges, 0, []driver.Value{number, after + 1, int64(limit)}, func(r []driver.Value) error {
+		err := db.Visit(c, selectChanges, []driver.Value{number, after + 1, int64(limit)}, func(r []driver.Value) {
 			n, count := r[0].(int64), r[1].(int64)
 			fields, _ := r[7].(string)
 			for i := range count {
@@ -97,7 +97,6 @@ func (d *DB) ReadChanges(ctx context.Context, source string, after int64, limit 
 				changes = append(changes, understudy.Change{N: n + i, Source: source, Kind: r[6].(string), Type: understudy.ChangeType(r[2].(int64)),
 					Record: r[3].(int64) + i, Version: r[4].(int64) + i, At: time.Unix(0, r[5].(int64)).UTC(), Fields: understudy.Names(fields)})
 			}
-			return nil
 		})
 		if err != nil {
 			return err

@@ -58,7 +58,7 @@ func New(pool *db.Pool, catalog *catalog.Catalog) *Book {
 // Load reads all annotations into memory. The caller has the writing connection.
 func (b *Book) Load(c db.Conn) error {
 	of, bytes := map[place]*understudy.Annotation{}, int64(0)
-	err := c.Query(selectAll, 0, nil, func(r []driver.Value) error {
+	err := db.Visit(c, selectAll, nil, func(r []driver.Value) {
 		at := place{r[1].(string), r[2].(string), r[3].(string)}
 		a := of[at]
 		if a == nil {
@@ -72,7 +72,6 @@ func (b *Book) Load(c db.Conn) error {
 		} else {
 			a.Notes = append(a.Notes, n)
 		}
-		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("read the annotations: %w", err)

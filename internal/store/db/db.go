@@ -74,12 +74,17 @@ type Conn interface {
 	Close() error
 }
 
-// ListNumbers returns the numbers in the first column of what a query finds.
-func ListNumbers(c Conn, st *Statement, args ...driver.Value) (all []int64, err error) {
-	err = c.Query(st, 0, args, func(r []driver.Value) error {
-		all = append(all, r[0].(int64))
+// Visit runs a query without tuples and calls each for every row.
+func Visit(c Conn, st *Statement, args []driver.Value, each func(row []driver.Value)) error {
+	return c.Query(st, 0, args, func(row []driver.Value) error {
+		each(row)
 		return nil
 	})
+}
+
+// ListNumbers returns the numbers in the first column of what a query finds.
+func ListNumbers(c Conn, st *Statement, args ...driver.Value) (all []int64, err error) {
+	err = Visit(c, st, args, func(r []driver.Value) { all = append(all, r[0].(int64)) })
 	return all, err
 }
 

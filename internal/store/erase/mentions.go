@@ -30,22 +30,20 @@ func (b *batch) takeMentions(c db.Conn) error {
 		return nil
 	}
 	var gone, mention []int64
-	err := c.Query(selectJobTexts, 0, nil, func(r []driver.Value) error {
+	err := db.Visit(c, selectJobTexts, nil, func(r []driver.Value) {
 		switch {
 		case b.matches.matchColumn(r[1]) || b.matches.matchColumn(r[2]) || b.matches.matchColumn(r[3]):
 			gone = append(gone, r[0].(int64))
 		case b.matches.matchColumn(r[4]) || b.matches.matchColumn(r[5]):
 			mention = append(mention, r[0].(int64))
 		}
-		return nil
 	})
 	var notes []string
 	if err == nil {
-		err = c.Query(selectAllValues, 0, nil, func(r []driver.Value) error {
+		err = db.Visit(c, selectAllValues, nil, func(r []driver.Value) {
 			if b.matches.matchColumn(r[0]) || b.matches.matchColumn(r[1]) {
 				notes = append(notes, r[0].(string))
 			}
-			return nil
 		})
 	}
 	if err == nil {
@@ -88,11 +86,10 @@ func (t *matchers) matchColumn(v driver.Value) bool {
 // name fields after people.
 func (b *batch) eraseNames(c db.Conn) error {
 	var sets []int64
-	err := c.Query(selectAllFields, 0, nil, func(r []driver.Value) error {
+	err := db.Visit(c, selectAllFields, nil, func(r []driver.Value) {
 		if b.matches.matchColumn(r[1]) {
 			sets = append(sets, r[0].(int64))
 		}
-		return nil
 	})
 	for _, n := range sets {
 		if err == nil {

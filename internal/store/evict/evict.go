@@ -229,13 +229,12 @@ func (e *Evictor) findOldest(ctx context.Context, before int64, n int) (oldest [
 	for rows == chunk {
 		rows = 0
 		err := e.pool.Read(ctx, func(c db.Conn) error {
-			return c.Query(selectAges, 0, []driver.Value{last, int64(chunk)}, func(r []driver.Value) error {
+			return db.Visit(c, selectAges, []driver.Value{last, int64(chunk)}, func(r []driver.Value) {
 				last = r[0].(int64)
 				rows++
 				if read := r[1].(int64); read <= before {
 					oldest = append(oldest, pageAge{last, read})
 				}
-				return nil
 			})
 		})
 		if err != nil {

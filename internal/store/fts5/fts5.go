@@ -79,12 +79,11 @@ func (Table) ListBeginning(c db.Conn, prefix string, most int) (all []string, ma
 	from := prefix
 	for n := batch; err == nil && n == batch; {
 		n = 0
-		err = c.Query(selectWords, 0, []driver.Value{from, prefix + last, int64(batch)}, func(r []driver.Value) error {
+		err = db.Visit(c, selectWords, []driver.Value{from, prefix + last, int64(batch)}, func(r []driver.Value) {
 			n++
 			if word := r[0].(string); len(all) == 0 || word != all[len(all)-1] {
 				all = append(all, strings.Clone(word))
 			}
-			return nil
 		})
 		if len(all) > most {
 			return nil, true, err

@@ -69,10 +69,7 @@ func (h *Records) readHistory(c db.Conn, k *catalog.Kind, id string, limit int) 
 		return nil, err
 	}
 	names := map[int64]string{}
-	err = c.Query(selectKindShapes, 0, []driver.Value{k.Number}, func(r []driver.Value) error {
-		names[r[0].(int64)] = r[1].(string)
-		return nil
-	})
+	err = db.Visit(c, selectKindShapes, []driver.Value{k.Number}, func(r []driver.Value) { names[r[0].(int64)] = r[1].(string) })
 	if err != nil {
 		return nil, err
 	}

@@ -141,14 +141,13 @@ func (x *Index) readNextEdits(c db.Conn, after int64) (edits []Edit, last int64,
 	var rows []row
 	n := 0
 	last = after
-	err = c.Query(selectBuild, 0, []driver.Value{(after + 1) * records.Slots, int64(buildSome)}, func(r []driver.Value) error {
+	err = db.Visit(c, selectBuild, []driver.Value{(after + 1) * records.Slots, int64(buildSome)}, func(r []driver.Value) {
 		n++
 		last = r[0].(int64) / records.Slots
 		if r[2].(int64)&(records.Gone|records.Forgotten) == 0 {
 			rows = append(rows, row{r[0].(int64), r[1].(int64)})
 			edits = append(edits, Edit{Is: order.ReadPosition(r[3]).At})
 		}
-		return nil
 	})
 	if err != nil {
 		return nil, 0, err

@@ -80,9 +80,8 @@ func (g *Assigner) Read(least, most int64) error {
 	}
 	g.taken = g.taken[:0]
 	for _, kind := range signs {
-		err := g.c.Query(selectStanding, 0, []driver.Value{kind, least, most, int64(maxTaken)}, func(r []driver.Value) error {
+		err := db.Visit(g.c, selectStanding, []driver.Value{kind, least, most, int64(maxTaken)}, func(r []driver.Value) {
 			g.taken = append(g.taken, r[0].(int64))
-			return nil
 		})
 		if err != nil {
 			return err
@@ -155,9 +154,8 @@ func (g *Assigner) MoveApart(position int64, n int, moved func(to map[int64]int6
 	}
 	type row struct{ kind, at, record int64 }
 	var rows []row
-	err := g.c.Query(selectPlaces, 0, []driver.Value{g.kind, low, position}, func(r []driver.Value) error {
+	err := db.Visit(g.c, selectPlaces, []driver.Value{g.kind, low, position}, func(r []driver.Value) {
 		rows = append(rows, row{r[0].(int64), r[1].(int64), r[2].(int64)})
-		return nil
 	})
 	if err != nil {
 		return err

@@ -69,9 +69,8 @@ func seriesArgs(s understudy.Series) []driver.Value { return []driver.Value{s.So
 // ReadSamples returns the samples of a series, oldest first. An unknown series has none.
 func (p *Points) ReadSamples(ctx context.Context, s understudy.Series) (all []understudy.Sample, err error) {
 	err = p.pool.Read(ctx, func(c db.Conn) error {
-		return c.Query(selectSamples, 0, seriesArgs(s), func(r []driver.Value) error {
+		return db.Visit(c, selectSamples, seriesArgs(s), func(r []driver.Value) {
 			all = append(all, understudy.Sample{At: time.Unix(0, r[0].(int64)).UTC(), Value: r[1].(string)})
-			return nil
 		})
 	})
 	return all, db.WrapError(false, err, "samples of %s", s)

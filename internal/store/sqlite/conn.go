@@ -165,12 +165,11 @@ func (c *Conn) Expect(*db.Statement, int, ...driver.Value) error { return nil }
 
 // QueryRow implements db.Conn.
 func (c *Conn) QueryRow(st *db.Statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error) {
-	err = c.Query(st, 0, args, func(r []driver.Value) error {
+	err = db.Visit(c, st, args, func(r []driver.Value) {
 		if !found {
 			row(r)
 		}
 		found = true
-		return nil
 	})
 	return found, err
 }

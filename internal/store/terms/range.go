@@ -57,9 +57,8 @@ type growing struct {
 func (g *growing) note(name rangeName, unix int64) {
 	if !g.read[name.shape] && g.err == nil {
 		g.read[name.shape] = true
-		g.err = g.c.Query(selectSpansOf, 0, []driver.Value{name.shape}, func(r []driver.Value) error {
+		g.err = db.Visit(g.c, selectSpansOf, []driver.Value{name.shape}, func(r []driver.Value) {
 			g.of[rangeName{name.shape, r[0].(string)}] = timeRange{r[1].(int64), r[2].(int64)}
-			return nil
 		})
 	}
 	one, ok := g.of[name]
@@ -110,9 +109,8 @@ func (r *Ranges) get(name rangeName) (timeRange, bool) {
 // Load reads the ranges from the file.
 func (r *Ranges) Load(c db.Conn) error {
 	all := map[rangeName]timeRange{}
-	err := c.Query(selectSpans, 0, nil, func(r []driver.Value) error {
+	err := db.Visit(c, selectSpans, nil, func(r []driver.Value) {
 		all[rangeName{r[0].(int64), r[1].(string)}] = timeRange{r[2].(int64), r[3].(int64)}
-		return nil
 	})
 	if err == nil {
 		r.add(all)

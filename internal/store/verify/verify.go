@@ -168,7 +168,7 @@ var (
 
 // checkCounts compares the stored counts of each kind with the rows.
 func (v *verifying) checkCounts() error {
-	return v.c.Query(selectCounts, 0, nil, func(r []driver.Value) error {
+	return db.Visit(v.c, selectCounts, nil, func(r []driver.Value) {
 		v.report.Records += r[2].(int64)
 		v.report.Gone -= r[2].(int64)
 		if r[1] != r[2] {
@@ -177,7 +177,6 @@ func (v *verifying) checkCounts() error {
 		if r[3] != r[4] {
 			v.addProblem("kind %s: the stored count is %d changes, but there are %d", r[0], r[3], r[4])
 		}
-		return nil
 	})
 }
 
