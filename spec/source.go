@@ -211,6 +211,16 @@ func (s *Source) HasRoot(root string) bool {
 	})
 }
 
+// FindSource returns the source with a name, or nil.
+func FindSource(sources []*Source, name string) *Source {
+	for _, s := range sources {
+		if s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
 // ResolvePoll returns the newest page of the list that an entry of Polls names. An entry is one of these: a
 // kind, meaning its first list that needs only the source's settings; the path of such a list or the end of it,
 // with filters ("/Calls.json?Status=failed"); the path of any list with its variables filled in

@@ -156,8 +156,7 @@ func describeSettings(cfg *config.Settings, sources []*spec.Source, gate *access
 // write prints the result as tables and sentences. If withTotals is true, the last line has totals; if withUsers is
 // true too, they include the number of users.
 func (r *checkResult) write(w io.Writer, withUsers, withTotals bool) error {
-	var table terminal.Table
-	table.Add("SOURCE", "API", "UPSTREAM", "DROP-IN", "KINDS", "KEPT WARM")
+	table := terminal.Table{{"SOURCE", "API", "UPSTREAM", "DROP-IN", "KINDS", "KEPT WARM"}}
 	for _, s := range r.Sources {
 		table.Add(s.Name, s.API, s.Upstream, s.DropIn, strconv.Itoa(s.Kinds), strings.Join(s.Polls, ", "))
 	}

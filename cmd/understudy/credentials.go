@@ -89,8 +89,7 @@ func printCredentials(w io.Writer, all []credentials.Credential) error {
 		_, err := fmt.Fprintln(w, "No credential was created with understudy credentials make. Those in the settings file are not listed here.")
 		return err
 	}
-	var table terminal.Table
-	table.Add("NAME", "SOURCE", "ROLE", "USER", "MADE", "END", "LIMITS")
+	table := terminal.Table{{"NAME", "SOURCE", "ROLE", "USER", "MADE", "END", "LIMITS"}}
 	for _, c := range all {
 		for _, s := range c.Secrets {
 			end := "never"

@@ -51,8 +51,7 @@ func (c *explainCmd) Run(ctx context.Context, p *process) error {
 		}
 	}
 	return c.Output.print(p.stdout, found, func(w io.Writer) error {
-		var table terminal.Table
-		table.Add("FIELD", "CLASS", "SHOWN", "BY")
+		table := terminal.Table{{"FIELD", "CLASS", "SHOWN", "BY"}}
 		for _, f := range found.Fields {
 			table.Add(f.Field, f.Class, f.Level, f.Line)
 		}
@@ -83,8 +82,7 @@ func (c *explainCmd) explainRecord(ctx context.Context, p *process, source, kind
 			return err
 		}
 		return c.Output.print(p.stdout, e, func(w io.Writer) error {
-			var table terminal.Table
-			table.Add("FIELD", "SHOWN", "VALUE", "BY")
+			table := terminal.Table{{"FIELD", "SHOWN", "VALUE", "BY"}}
 			for _, f := range e.Fields {
 				table.Add(f.Field, f.Level, terminal.Printable(understudy.Clip(f.Value)), f.Line)
 			}

@@ -122,8 +122,7 @@ func (c *forecastCmd) printPrice(w io.Writer, percent float64) error {
 		ArticleProbability float64 `json:"article_probability"`
 	}{g.Level(*c.Price, percent, within, true), percent, article, g.Probability(*c.Price, article, within)}
 	return c.Output.print(w, result, func(w io.Writer) error {
-		var table terminal.Table
-		table.Add(fmt.Sprintf("%.3f", result.Price), fmt.Sprintf("is reached with probability %v", percent))
+		table := terminal.Table{{fmt.Sprintf("%.3f", result.Price), fmt.Sprintf("is reached with probability %v", percent)}}
 		table.Add(fmt.Sprintf("%.2f", article), fmt.Sprintf("by the article's formula; its probability is %.2f %%",
 			100*result.ArticleProbability))
 		return table.Print(w)

@@ -152,8 +152,7 @@ func printProfiles(out io.Writer, list diagnostics.ProfileList) error {
 		_, err := fmt.Fprintln(out, "no profile is stored; understudy profile allocs takes one")
 		return err
 	}
-	var table terminal.Table
-	table.Add("ID", "KIND", "FROM", "TOOK", "FILE")
+	table := terminal.Table{{"ID", "KIND", "FROM", "TOOK", "FILE"}}
 	for _, k := range list.Kept {
 		table.Add(terminal.Printable(k.ID), terminal.Printable(k.Kind), k.From.UTC().Format(time.RFC3339), fmt.Sprint(k.Took),
 			profile.Value("held", k.Bytes))

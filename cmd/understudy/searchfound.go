@@ -103,8 +103,7 @@ func listSaved(ctx context.Context, server *admin, out io.Writer, asJSON bool) e
 		_, err := fmt.Fprintln(out, "no searches are saved; understudy search --save NAME QUERY keeps one")
 		return err
 	}
-	var table terminal.Table
-	table.Add("NAME", "OWNER", "SHARED", "QUERY")
+	table := terminal.Table{{"NAME", "OWNER", "SHARED", "QUERY"}}
 	for _, n := range all {
 		shared := "no"
 		if n.Shared {

@@ -74,8 +74,7 @@ func (c *storeStatsCmd) Run(ctx context.Context, p *process) (err error) {
 
 // printStats prints a table of the kinds, and below it the sizes of the database in bytes.
 func printStats(out io.Writer, s store.Stats) error {
-	var table terminal.Table
-	table.Add("SOURCE", "KIND", "RECORDS", "VERSIONS", "CHANGES", "AS SENT", "PACKED")
+	table := terminal.Table{{"SOURCE", "KIND", "RECORDS", "VERSIONS", "CHANGES", "AS SENT", "PACKED"}}
 	for _, k := range s.Kinds {
 		table.Add(k.Source, k.State.Kind, fmt.Sprint(k.State.Records), fmt.Sprint(k.Versions), fmt.Sprint(k.State.Changes),
 			fmt.Sprint(k.Unpacked), fmt.Sprint(k.Packed))

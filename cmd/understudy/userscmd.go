@@ -175,8 +175,7 @@ func (c *usersListCmd) Run(p *process) error {
 		all = append(all, user{u.Name, u.Role})
 	}
 	return c.Output.print(p.stdout, map[string]any{"users": all}, func(w io.Writer) error {
-		var table terminal.Table
-		table.Add("USER", "ROLE")
+		table := terminal.Table{{"USER", "ROLE"}}
 		for _, u := range all {
 			table.Add(u.Name, u.Role)
 		}

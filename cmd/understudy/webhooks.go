@@ -139,8 +139,7 @@ func printHooks(w io.Writer, all []request.Webhook) error {
 		_, err := fmt.Fprintln(w, "The settings have no webhooks. An example is in docs/reference/feed.md.")
 		return err
 	}
-	var table terminal.Table
-	table.Add("WEBHOOK", "SOURCE", "STATE", "AFTER", "BEHIND", "DELIVERED", "WHY")
+	table := terminal.Table{{"WEBHOOK", "SOURCE", "STATE", "AFTER", "BEHIND", "DELIVERED", "WHY"}}
 	for _, s := range all {
 		table.Add(s.Name, s.Source, s.State, fmt.Sprint(s.After), fmt.Sprint(s.Behind), fmt.Sprint(s.Delivered), terminal.Printable(s.Why))
 	}

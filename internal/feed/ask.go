@@ -118,7 +118,7 @@ func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*sub
 	if err := f.findSource(s); err != nil {
 		return nil, err
 	}
-	if err := s.query.checkAllowed(s.policy.rules.Gate, s.caller, f.spec(s.query.source)); err != nil {
+	if err := s.query.checkAllowed(s.policy.rules.Gate, s.caller, spec.FindSource(f.o.Sources, s.query.source).Spec); err != nil {
 		return nil, err
 	}
 	return s, f.findStart(ctx, s, pages)
@@ -190,15 +190,6 @@ func (q *query) checkField(gate *access.Gate, c understudy.Caller, sp *spec.Spec
 	}
 	if !named {
 		return gate.CheckChangeField(c, q.source, kinds[0], field)
-	}
-	return nil
-}
-
-func (f *Feed) spec(source string) *spec.Spec {
-	for _, s := range f.o.Sources {
-		if s.Name == source {
-			return s.Spec
-		}
 	}
 	return nil
 }

@@ -146,7 +146,7 @@ func (h *hooks) newHook(ctx context.Context, one Hook, under *policy) (*hook, er
 	if r == nil {
 		return nil, fmt.Errorf("no source is called %q", one.Source)
 	}
-	if err := CheckHook(one, under.rules.Gate, h.f.spec(one.Source)); err != nil {
+	if err := CheckHook(one, under.rules.Gate, spec.FindSource(h.f.o.Sources, one.Source).Spec); err != nil {
 		return nil, err
 	}
 	if err := webhook.CheckSecret(one.Secret); err != nil {

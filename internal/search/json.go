@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"time"
+	"understudy/spec"
 
 	"understudy"
 	"understudy/internal/query"
@@ -86,7 +87,7 @@ func (h *handler) forget(ctx context.Context, c understudy.Caller, r *http.Reque
 // tableFields returns the fields that a table of a kind shows besides its clock and its id.
 func (s *Searcher) tableFields(source, kind string) []string {
 	names := []string{}
-	src := s.sourceOf(source)
+	src := spec.FindSource(s.o.Sources, source)
 	if src == nil || src.Spec.Kind(kind) == nil {
 		return names
 	}

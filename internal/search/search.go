@@ -169,7 +169,7 @@ func (s *Searcher) searchableKinds(c understudy.Caller, source string) func(yiel
 // selectViews returns views of the requested kinds that the caller sees. It returns ErrInvalid for an unknown name and
 // ErrForbidden for a kind that the caller may not see.
 func (s *Searcher) selectViews(c understudy.Caller, source string, kinds []string) ([]*lang.KindView, error) {
-	if source != "" && !slices.ContainsFunc(s.o.Sources, func(src *spec.Source) bool { return src.Name == source }) {
+	if source != "" && spec.FindSource(s.o.Sources, source) == nil {
 		var known []string
 		for _, src := range s.o.Sources {
 			known = append(known, src.Name)
@@ -332,13 +332,4 @@ func (s *Searcher) CompileText(c understudy.Caller, t *spec.Target, text string)
 		return nil, test, nil // no index is used under a row rule, because the amount of work must not reveal hidden records
 	}
 	return q.Cond.Text(q.Views), test, nil
-}
-
-func (s *Searcher) sourceOf(name string) *spec.Source {
-	for _, src := range s.o.Sources {
-		if src.Name == name {
-			return src
-		}
-	}
-	return nil
 }

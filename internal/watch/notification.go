@@ -179,10 +179,8 @@ func (n *notification) name(h *query.SearchHit) string {
 }
 
 func (n *notification) kind(h *query.SearchHit) *spec.Kind {
-	for _, src := range n.sources {
-		if src.Name == h.Source {
-			return src.Spec.Kind(h.Kind)
-		}
+	if src := spec.FindSource(n.sources, h.Source); src != nil {
+		return src.Spec.Kind(h.Kind)
 	}
 	return nil
 }

@@ -99,8 +99,7 @@ func ComposeListAt(
 		if err != nil {
 			return nil, err
 		}
-		clock, _ := Place(t.Kind, rec.Body)
-		list.SetStart(placeAt(clock, rec.Number))
+		list.SetStart(placeAt(Place(t.Kind, rec.Body), rec.Number))
 	}
 	if err := p.fill(list, t); err != nil {
 		return nil, err
@@ -204,7 +203,7 @@ func (p *historyReader) findUnclocked(list *List, w query.RangeScan, below query
 	most := list.MaxRecords()
 	full := false
 	err := p.history.ScanRecordsAt(p.ctx, w, p.at, func(rec *understudy.Record, _ int64) bool {
-		at, _ := Place(k, rec.Body)
+		at := Place(k, rec.Body)
 		f := query.Hit{Record: rec, Order: placeAt(at, rec.Number)}
 		if below != 0 && f.Order >= below || !list.HasRecord(f) {
 			return true

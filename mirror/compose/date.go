@@ -3,6 +3,7 @@
 package compose
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -72,13 +73,9 @@ func cutZone(value string) (rest string, east int64, ok bool) {
 }
 
 // Place returns the time, in Unix seconds, that decides a record's position in lists until a page has shown the
-// record. It is the kind's clock field, or if that has no value, the kind's order field. It is 0 if neither has a
-// value. clocked is true if it is the clock field.
-func Place(k *spec.Kind, body []byte) (at int64, clocked bool) {
-	if at = timeOf(k, k.Clock, body); at != 0 {
-		return at, true
-	}
-	return timeOf(k, k.Order, body), false
+// record. It is the kind's clock field, or if that has no value, the kind's order field. It is 0 if neither has a value.
+func Place(k *spec.Kind, body []byte) int64 {
+	return cmp.Or(timeOf(k, k.Clock, body), timeOf(k, k.Order, body))
 }
 
 func timeOf(k *spec.Kind, name string, body []byte) int64 {

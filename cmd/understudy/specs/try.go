@@ -118,8 +118,7 @@ func (s *summary) print(out io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(out).Encode(s)
 	}
-	var table terminal.Table
-	table.Add("KIND", "PAGES", "ROWS", "CLOCK", "RECORD", "RESULT")
+	table := terminal.Table{{"KIND", "PAGES", "ROWS", "CLOCK", "RECORD", "RESULT"}}
 	for _, l := range s.Lists {
 		table.Add(l.Kind, l.Pages, l.Rows, l.Clock, l.Record, l.Result)
 	}

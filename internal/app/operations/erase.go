@@ -198,17 +198,8 @@ func digits(n int) string {
 
 // hasOwn reports whether the found kinds include our own phone numbers.
 func hasOwn(sources []*spec.Source, source string, found map[string]int) bool {
-	for _, src := range sources {
-		if src.Name != source {
-			continue
-		}
-		for _, k := range src.Spec.Kinds {
-			if k.OwnNumber != "" && found[k.Name] > 0 {
-				return true
-			}
-		}
-	}
-	return false
+	src := spec.FindSource(sources, source)
+	return src != nil && slices.ContainsFunc(src.Spec.Kinds, func(k *spec.Kind) bool { return k.OwnNumber != "" && found[k.Name] > 0 })
 }
 
 // ListReceipts returns the erasures with numbers below before, and how many records wait for erasure.

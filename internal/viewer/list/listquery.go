@@ -123,7 +123,7 @@ func readParam(q *page.Exchange, ask *listQuery, p understudy.Param) error {
 		return nil
 	case p.Name == page.ParamBack:
 		ask.back = append(ask.back, p.Value)
-		return checkBack(q, ask)
+		return checkBack(ask)
 	case ask.list.IsVar(p.Name):
 		if p.Value == "" {
 			ask.isCanonical = false
@@ -168,7 +168,7 @@ func readAgo(q *page.Exchange, f *spec.Filter, text string) (at string, ok bool)
 }
 
 // checkBack returns an error if the last parameter ParamBack contains anything but a position. It becomes part of a link.
-func checkBack(q *page.Exchange, ask *listQuery) error {
+func checkBack(ask *listQuery) error {
 	params, err := understudy.ParseQuery(ask.back[len(ask.back)-1])
 	if err != nil {
 		return err

@@ -171,7 +171,7 @@ func (v *sumBuilder) draw(c *chart, points []point, names []string, by string) {
 	if len(v.out.By) < 2 {
 		return
 	}
-	_, at := spanOf(v.out.By)
+	at := findSpan(v.out.By)
 	for i, name := range names {
 		c.Series = append(c.Series, series{i, v.keyText(1-at, name)})
 	}

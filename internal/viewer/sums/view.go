@@ -47,15 +47,9 @@ type row struct {
 	Width float64 // the width of the bar in the row; the largest is 100
 }
 
-// spanOf returns the time span (such as "day") in the names of the keys by which a sum is grouped, and its index. The
-// index is -1 if there is none.
-func spanOf(by []string) (span string, at int) {
-	for i, name := range by {
-		if slices.Contains([]string{"hour", "day", "week", "month"}, name) {
-			return name, i
-		}
-	}
-	return "", -1
+// findSpan returns the index of a time span in the names of the keys by which a sum is grouped, or -1 if there is none.
+func findSpan(by []string) int {
+	return slices.IndexFunc(by, func(name string) bool { return slices.Contains([]string{"hour", "day", "week", "month"}, name) })
 }
 
 func notesOf(out *query.SumResult) []string {
@@ -71,7 +65,7 @@ func newSumView(q *page.Exchange, r *request, out *query.SumResult) *sumView {
 	for _, t := range out.Totals {
 		v.timed = v.timed || t.Seconds != nil
 	}
-	_, at := spanOf(out.By)
+	at := findSpan(out.By)
 	view := &sumView{Title: v.title(), Notes: notesOf(out), More: !out.Complete, Totals: v.totals(), Heads: v.heads()}
 	largest := 0.0
 	for i := range out.Rows {
