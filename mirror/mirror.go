@@ -249,10 +249,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 
 // monotonicTime returns t in nanoseconds since the mirror was made. It never returns 0, which stands for no time.
 func (v *env) monotonicTime(t time.Time) int64 {
-	if n := int64(t.Sub(v.start)); n != 0 {
-		return n
-	}
-	return 1
+	return cmp.Or(int64(t.Sub(v.start)), 1)
 }
 
 // Coverage is the part of the crawler that the mirror needs. crawl.Source implements it.

@@ -167,10 +167,7 @@ func (k *Kind) NormalizeID(typed string) (id string, ok bool) {
 
 // DisplayName returns the title of a field for people. Without a title it is the name with spaces for underscores.
 func (f *Field) DisplayName() string {
-	if f.Title != "" {
-		return f.Title
-	}
-	return strings.ReplaceAll(strings.ReplaceAll(f.Name, "_", " "), ".", " ")
+	return cmp.Or(f.Title, strings.ReplaceAll(strings.ReplaceAll(f.Name, "_", " "), ".", " "))
 }
 
 // HasID reports whether a text looks like an id of one of the kinds. After a prefix of two letters it must be an AnyID.

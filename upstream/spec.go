@@ -3,6 +3,7 @@
 package upstream
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -116,7 +117,7 @@ func (r *specReader) readValue(n *yaml.Node, v reflect.Value, where string) erro
 // readFields reads a mapping into a struct.
 func (r *specReader) readFields(n *yaml.Node, v reflect.Value, where string) error {
 	if n.Kind != yaml.MappingNode {
-		return failAt(n, "%s: write keys with values", placeName(where))
+		return failAt(n, "%s: write keys with values", cmp.Or(where, "the spec"))
 	}
 	known := keysOf(v.Type())
 	return r.visitPairs(n, where, func(key, value *yaml.Node) error {
@@ -127,7 +128,7 @@ func (r *specReader) readFields(n *yaml.Node, v reflect.Value, where string) err
 				names[i] = k.name
 			}
 			name := understudy.Clip(key.Value)
-			return failAt(key, "unknown key %q in %s%s", name, placeName(where), suggest.Hint(name, names))
+			return failAt(key, "unknown key %q in %s%s", name, cmp.Or(where, "the spec"), suggest.Hint(name, names))
 		}
 		return r.readValue(value, v.FieldByIndex(known[i].index), join(where, key.Value))
 	})
@@ -155,10 +156,10 @@ func (r *specReader) visitPairs(n *yaml.Node, where string, do func(key, value *
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if key.Kind != yaml.ScalarNode {
-			return failAt(key, "%s: write a word as key", placeName(where))
+			return failAt(key, "%s: write a word as key", cmp.Or(where, "the spec"))
 		}
 		if line, twice := seen[key.Value]; twice {
-			return failAt(key, "key %q in %s appears twice, first in line %d", understudy.Clip(key.Value), placeName(where), line)
+			return failAt(key, "key %q in %s appears twice, first in line %d", understudy.Clip(key.Value), cmp.Or(where, "the spec"), line)
 		}
 		seen[key.Value] = key.Line
 		if err := do(key, n.Content[i+1]); err != nil {
@@ -185,7 +186,7 @@ func (r *specReader) readItems(n *yaml.Node, v reflect.Value, where string) erro
 // readScalar reads a text, number or bool.
 func (r *specReader) readScalar(n *yaml.Node, v reflect.Value, where string) error {
 	if n.Kind != yaml.ScalarNode {
-		return failAt(n, "%s: write one value", placeName(where))
+		return failAt(n, "%s: write one value", cmp.Or(where, "the spec"))
 	}
 	if v.Kind() == reflect.String {
 		v.SetString(n.Value)
@@ -226,13 +227,6 @@ func keysOf(t reflect.Type) []specKey {
 // failAt returns an error that begins with the line of a node. The caller puts the file name before it.
 func failAt(n *yaml.Node, format string, args ...any) error {
 	return errors.New(strconv.Itoa(n.Line) + ": " + fmt.Sprintf(format, args...))
-}
-
-func placeName(where string) string {
-	if where == "" {
-		return "the spec"
-	}
-	return where
 }
 
 func join(where, key string) string {

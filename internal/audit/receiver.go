@@ -60,10 +60,7 @@ func CheckSend(address string, secret bool) error {
 		if at, err := netip.ParseAddr(u.Hostname()); err == nil && u.Scheme == schemeHTTP && !isPrivate(at) {
 			return errPublicHTTP
 		}
-		if err := webhook.CheckURL(address, true); err != nil {
-			return err
-		}
-		return nil
+		return webhook.CheckURL(address, true)
 	}
 	return fmt.Errorf("it begins with %q; write %s, %s, %s or %s", understudy.Clip(u.Scheme), schemeHTTPS, schemeTLS, schemeTCP, schemeUDP)
 }

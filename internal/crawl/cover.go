@@ -3,6 +3,7 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -53,11 +54,11 @@ func (w *Crawler) Coverage(source, kind, root, parent string, from, to int64) (r
 	c := request.Coverage{Shapes: x.shapes}
 	now := w.bounds.unixNow()
 	none, kept := w.bounds.edges(x, now)
-	low := max(clockOr(from, minClock), none)
+	low := max(cmp.Or(from, minClock), none)
 	if c.From = 0; kept != minClock && low < kept {
 		c.From, low = kept, kept
 	}
-	at, why := x.walkTime(m, low, clockOr(to, maxClock), from == 0 && to == 0)
+	at, why := x.walkTime(m, low, cmp.Or(to, maxClock), from == 0 && to == 0)
 	if why == "" && x.isAtTip(m, to, w.o.Settings.Overlap) {
 		newest := int64(0)
 		c.Head, newest = x.newestPage(m, now)
@@ -84,14 +85,6 @@ func (w *Crawler) Coverage(source, kind, root, parent string, from, to int64) (r
 
 func buildUncovered(why string) (request.Coverage, bool) {
 	return request.Coverage{Missing: why}, false
-}
-
-// clockOr returns a clock, or open if the clock is 0.
-func clockOr(clock, open int64) int64 {
-	if clock == 0 {
-		return open
-	}
-	return clock
 }
 
 // walkTime returns when the oldest walk began of those that saw a time range. Lists without a filter on time are

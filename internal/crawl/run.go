@@ -3,6 +3,7 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -313,7 +314,7 @@ func (q *queue) recheck(ctx context.Context, x *kindCrawl, all intervals) error 
 			continue
 		}
 		for _, c := range q.bounds.partitions(q.bounds.floor(x, now), m.Oldest, now) {
-			if c.To <= doubt.From || c.From >= clockOr(doubt.To, maxClock) || now-m.Spans.oldestWalk(c.From, c.To) < recheckPause ||
+			if c.To <= doubt.From || c.From >= cmp.Or(doubt.To, maxClock) || now-m.Spans.oldestWalk(c.From, c.To) < recheckPause ||
 				m.isResting(c.To, now) {
 				continue
 			}

@@ -3,6 +3,7 @@
 package datadir
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -155,10 +156,7 @@ func OpenOrFindServer(data string) (server *Running, dir *Dir, err error) {
 
 // DatabasePath returns dsn if it is not empty, else the path of the database in the folder.
 func (f *Dir) DatabasePath(dsn string) string {
-	if dsn != "" {
-		return dsn
-	}
-	return filepath.Join(f.Path, StoreFile)
+	return cmp.Or(dsn, filepath.Join(f.Path, StoreFile))
 }
 
 // StoreFile is the name of the database in the data folder.

@@ -129,10 +129,7 @@ func (o *order) compare(a, b *position) int {
 	if o.rank || o.descending {
 		by = -by
 	}
-	if by != 0 {
-		return by
-	}
-	return cmp.Compare(b.Place, a.Place) // among equal keys the newest match comes first
+	return cmp.Or(by, cmp.Compare(b.Place, a.Place)) // among equal keys the newest match comes first
 }
 
 // topN keeps the first n of many matches.

@@ -3,6 +3,7 @@
 package lang
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -101,10 +102,7 @@ func (c *Cond) maxMatches() (n int) {
 
 // EndSentence returns the hint, or a full stop if the hint is empty.
 func EndSentence(hint string) string {
-	if hint == "" {
-		return "."
-	}
-	return hint
+	return cmp.Or(hint, ".")
 }
 
 // CanMatch reports whether a record of a kind can match.

@@ -129,10 +129,7 @@ func (a *API) requestID() string {
 
 // version returns the API version that a request wants.
 func version(h http.Header) string {
-	if v := h.Get("Stripe-Version"); v != "" {
-		return v
-	}
-	return apiVersion
+	return cmp.Or(h.Get("Stripe-Version"), apiVersion)
 }
 
 // withHeaders returns the answer with the headers that all of Stripe's responses have.

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"math/big"
 	"net/url"
@@ -55,10 +56,7 @@ func Figure(f *spec.Field, number, unit string) (text, exact string, ok bool) {
 // Symbol returns the symbol of a currency, such as $ for USD. If it knows none, it returns the unit itself.
 func Symbol(unit string) string {
 	unit = strings.ToUpper(unit)
-	if s := symbols[unit]; s != "" {
-		return s
-	}
-	return unit
+	return cmp.Or(symbols[unit], unit)
 }
 
 // symbols are the symbols of currencies that readers everywhere know.

@@ -3,6 +3,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -14,10 +15,7 @@ import (
 // TitleOf returns the title of a field for people. For a field inside an object, it uses only the last part of the
 // name. Abbreviations are written in capitals.
 func TitleOf(f *spec.Field) string {
-	if f.Title != "" {
-		return f.Title
-	}
-	return Spell(f.Name[strings.LastIndexByte(f.Name, '.')+1:])
+	return cmp.Or(f.Title, Spell(f.Name[strings.LastIndexByte(f.Name, '.')+1:]))
 }
 
 // initialisms are abbreviations that are written in capitals.
