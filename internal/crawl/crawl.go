@@ -221,20 +221,17 @@ func (w *Crawler) find(source, kind string) (*kindCrawl, error) {
 	if x := w.walks[source+"/"+kind]; x != nil {
 		return x, nil
 	}
-	for _, src := range w.o.Sources {
-		if src.Name != source {
-			continue
-		}
-		k := src.Spec.Kind(kind)
-		if k == nil {
-			return nil, fmt.Errorf("%w: %s has no kind %q%s", understudy.ErrInvalid, src.Spec.Title, kind,
-				suggest.Hint(kind, src.Spec.KindNames()))
-		}
-		if _, err := newPlan(src, k, ""); err != nil {
-			return nil, fmt.Errorf("%w: %w", errNever, err)
-		}
+	src := spec.FindSource(w.o.Sources, source)
+	if src == nil {
+		return nil, fmt.Errorf("%w: no source is called %q", understudy.ErrInvalid, source)
 	}
-	return nil, fmt.Errorf("%w: no source is called %q", understudy.ErrInvalid, source)
+	k := src.Spec.Kind(kind)
+	if k == nil {
+		return nil, fmt.Errorf("%w: %s has no kind %q%s", understudy.ErrInvalid, src.Spec.Title, kind,
+			suggest.Hint(kind, src.Spec.KindNames()))
+	}
+	_, err := newPlan(src, k, "")
+	return nil, fmt.Errorf("%w: %w", errNever, err)
 }
 
 // errNever means that a kind can never be synced completely.

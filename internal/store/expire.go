@@ -24,12 +24,7 @@ const expireBatch = 512 // the number of records listed for erasing in one trans
 // read finds them. There is no change, because nothing happened upstream. EraseListed deletes them later. Expire
 // returns how many records it listed. It also deletes pages that were stored whole before the kind had a retention.
 func (d *DB) Expire(ctx context.Context, source, kind string) (listed int, err error) {
-	listed, err = d.expire(ctx, source, kind)
-	return listed, db.WrapError(false, err, "look for %s of %s past their retention", kind, source)
-}
-
-// expire does the work of Expire. It looks at records with a clock before the horizon, then at records without a clock.
-func (d *DB) expire(ctx context.Context, source, kind string) (listed int, err error) {
+	defer func() { err = db.WrapError(false, err, "look for %s of %s past their retention", kind, source) }()
 	horizon := d.o.horizon(source, kind)
 	if horizon == 0 {
 		return 0, nil
