@@ -5,7 +5,6 @@ package access
 import (
 	"fmt"
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -126,20 +125,6 @@ func (g *Gate) Level(c understudy.Caller, source, kind, field string) Level {
 		return See
 	}
 	return p.level(field)
-}
-
-// CanSeeField reports whether a caller sees a field of a kind completely.
-func (g *Gate) CanSeeField(c understudy.Caller, source, kind, field string) bool {
-	return g.Level(c, source, kind, field) == See
-}
-
-// MakeRecordView returns the body of a record as a caller sees it. Its errors are those of MakeView.
-func (g *Gate) MakeRecordView(c understudy.Caller, r *understudy.Record) ([]byte, error) {
-	v, err := g.MakeView(c, &understudy.Page{Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Status: http.StatusOK, Body: r.Body})
-	if err != nil {
-		return nil, err
-	}
-	return v.Body, nil
 }
 
 // CanSeeIDs reports whether a caller sees the ids of a kind's records, because its role fully sees every field of the id.

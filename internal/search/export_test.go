@@ -140,11 +140,11 @@ type lapsing struct {
 	left int
 }
 
-func (g *lapsing) MakeRecordView(c understudy.Caller, r *understudy.Record) ([]byte, error) {
+func (g *lapsing) MakeView(c understudy.Caller, r *understudy.Record) ([]byte, error) {
 	if g.left--; g.left < 0 {
 		return nil, fmt.Errorf("access: %w: the grant has expired", understudy.ErrForbidden)
 	}
-	return g.Gate.MakeRecordView(c, r)
+	return g.Gate.MakeView(c, r)
 }
 
 // What may be seen no longer ends an export, which says that it was not all.

@@ -208,7 +208,7 @@ func (s *Searcher) annotationsVersion(q *lang.BoundQuery) int64 {
 // newHit returns a record as the caller sees it.
 func (s *Searcher) newHit(caller understudy.Caller, q *lang.BoundQuery, c *lang.Candidate) (query.SearchHit, error) {
 	r := c.Record
-	body, err := s.o.Gate.MakeRecordView(caller, r)
+	body, err := s.o.Gate.MakeView(caller, r)
 	if err != nil {
 		s.o.Logger.Debug("search: view", "source", r.Source, "kind", r.Kind, "err", err)
 		return query.SearchHit{}, err

@@ -325,7 +325,7 @@ func (r *rig) hideSome(role string) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.o.Gate, r.o.Masked = r.gate, r.gate
+	r.o.Gate, r.o.Masked = gated{r.gate}, r.gate
 	r.s = r.with(func(*Options) {})
 }
 

@@ -180,7 +180,7 @@ func TestLastFourDigitsUnderRowRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.o.Gate, r.o.Masked = r.gate, r.gate
+	r.o.Gate, r.o.Masked = gated{r.gate}, r.gate
 	r.s = r.with(func(*Options) {})
 	for _, form := range []string{"number:…%s", "%s", "to:…%s", "kind:messages %s"} {
 		ask := func(digits string) string { return strings.ReplaceAll(form, "%s", digits) }

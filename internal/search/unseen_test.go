@@ -207,7 +207,7 @@ func (r *rig) rule(rules map[string]access.RowRules) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.o.Gate = r.gate
+	r.o.Gate = gated{r.gate}
 }
 
 // L12: a role that does not see numbers neither sees nor finds one in a URL.

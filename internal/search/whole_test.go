@@ -132,7 +132,7 @@ func TestLookupOfHiddenRecordsIsThatOfNone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.o.Gate, r.o.Masked = r.gate, r.gate
+		r.o.Gate, r.o.Masked = gated{r.gate}, r.gate
 		s, w := r.watch(func(*Options) {})
 		given := func(number string) (int, string) {
 			w.asked, w.given = nil, nil

@@ -21,8 +21,8 @@ type Gate interface {
 	// CanSeeField reports whether a caller sees a field unmasked. Only the role all sees fields that the spec does not
 	// name. No caller sees a secret.
 	CanSeeField(c understudy.Caller, source, kind, field string) bool
-	// MakeRecordView returns a record's body as a caller sees it.
-	MakeRecordView(c understudy.Caller, r *understudy.Record) ([]byte, error)
+	// MakeView returns a record's body as a caller sees it.
+	MakeView(c understudy.Caller, r *understudy.Record) ([]byte, error)
 	// Rule returns the rule that decides which records of a kind a caller may find; nil means all.
 	Rule(c understudy.Caller, source, kind string) *query.RowRule
 }

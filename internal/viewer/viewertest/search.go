@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"understudy"
+	"understudy/internal/access"
+	"understudy/internal/query"
 	"understudy/internal/search"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -15,6 +18,34 @@ import (
 	"understudy/request"
 	"understudy/spec"
 )
+
+// searchGate is the gate as the searcher has it.
+type searchGate struct{ gate *access.Gate }
+
+// CanSee reports whether the caller sees a kind.
+func (g searchGate) CanSee(c understudy.Caller, source, kind string) bool {
+	return g.gate.CanSee(c, source, kind)
+}
+
+// Rule returns which records of a kind the caller may find.
+func (g searchGate) Rule(c understudy.Caller, source, kind string) *query.RowRule {
+	return g.gate.Rule(c, source, kind)
+}
+
+// CanSeeField reports whether the caller sees the whole of a field.
+func (g searchGate) CanSeeField(c understudy.Caller, source, kind, field string) bool {
+	return g.gate.Level(c, source, kind, field) == access.See
+}
+
+// MakeView returns a record as the caller sees it.
+func (g searchGate) MakeView(c understudy.Caller, r *understudy.Record) ([]byte, error) {
+	v, err := g.gate.MakeView(c, &understudy.Page{
+		Key: understudy.Key{Source: r.Source}, Kind: r.Kind, Shape: r.Shape, Status: 200, Body: r.Body})
+	if err != nil {
+		return nil, err
+	}
+	return v.Body, nil
+}
 
 // WithSearch lets a viewer search records of the simulated API: those of four lists, and of more lists by their paths.
 func WithSearch(t testing.TB, more ...string) func(*page.Options) {
@@ -39,7 +70,7 @@ func WithSearch(t testing.TB, more ...string) func(*page.Options) {
 			}
 		}
 		searcher, err := search.New(search.Options{
-			Sources: o.Sources, Store: mem, Gate: o.Gate, Masked: o.Gate, KV: mem.KV, Key: bytes.Repeat([]byte{7}, 32),
+			Sources: o.Sources, Store: mem, Gate: searchGate{o.Gate}, Masked: o.Gate, KV: mem.KV, Key: bytes.Repeat([]byte{7}, 32),
 			Now:    o.Now,
 			Limits: search.Limits{Count: time.Minute, Facets: time.Minute, Time: time.Minute}, // the race detector takes its time
 		})
