@@ -87,7 +87,7 @@ func (d *DB) ReadChanges(ctx context.Context, source string, after int64, limit 
 		if !ok || limit <= 0 {
 			return nil
 		}
-		err := db.Visit(c, selectChanges, []driver.Value{number, after + 1, int64(limit)}, func(r []driver.Value) {
+		err := db.VisitRows(c, selectChanges, []driver.Value{number, after + 1, int64(limit)}, func(r []driver.Value) {
 			n, count := r[0].(int64), r[1].(int64)
 			fields, _ := r[7].(string)
 			for i := range count {

@@ -49,7 +49,7 @@ func (e erasable) VisitBodies(ctx context.Context, source int64, each func(k era
 		err := e.db.pool.Read(ctx, func(c db.Conn) error {
 			type place struct{ block, kind int64 }
 			var places []place
-			err := db.Visit(c, selectSourceBlocks, []driver.Value{last, source, int64(blocksAtOnce)}, func(r []driver.Value) {
+			err := db.VisitRows(c, selectSourceBlocks, []driver.Value{last, source, int64(blocksAtOnce)}, func(r []driver.Value) {
 				places = append(places, place{r[0].(int64), r[1].(int64)})
 			})
 			kinds := map[int64]*catalog.Kind{} // read here, because another process may have saved a new kind
@@ -145,7 +145,7 @@ func rowsOf(record int64) []driver.Value {
 
 func (v erasableVersions) ListVersions(record int64) (present map[int64]bool, all []int64, err error) {
 	present = map[int64]bool{}
-	err = db.Visit(v.c, selectShapesHeld, rowsOf(record), func(r []driver.Value) {
+	err = db.VisitRows(v.c, selectShapesHeld, rowsOf(record), func(r []driver.Value) {
 		if r[4].(int64)&records.Gone == 0 {
 			present[r[1].(int64)] = true
 		}
@@ -170,7 +170,7 @@ func (v erasableVersions) ReadEntry(version int64) (*codec.Entry, error) {
 func (v erasableVersions) Erase(source, kind string, record, version int64, sparePresent bool) (taken bool, err error) {
 	var current []int64
 	again := false
-	err = db.Visit(v.c, selectCurrentOf, append(rowsOf(record), version), func(r []driver.Value) {
+	err = db.VisitRows(v.c, selectCurrentOf, append(rowsOf(record), version), func(r []driver.Value) {
 		current = append(current, r[0].(int64))
 		again = again || sparePresent && r[1].(int64)&records.Gone == 0
 	})

@@ -173,7 +173,7 @@ var selectCameChanges = &db.Statement{Head: "SELECT record, count FROM change WH
 // selectSeenBefore copies the records of unclocked that were first seen before a given time to old.
 func selectSeenBefore(ctx context.Context, pool *db.Pool, k *catalog.Kind, before time.Time, unclocked, old map[int64]string) error {
 	return pool.Read(ctx, func(c db.Conn) error {
-		return db.Visit(c, selectCameChanges, []driver.Value{k.SourceNumber, k.Number, before.UnixNano()}, func(r []driver.Value) {
+		return db.VisitRows(c, selectCameChanges, []driver.Value{k.SourceNumber, k.Number, before.UnixNano()}, func(r []driver.Value) {
 			for i := range r[1].(int64) {
 				record := r[0].(int64) + i
 				if id, ok := unclocked[record]; ok {

@@ -197,7 +197,7 @@ func (f *forgetting) findVersions(c db.Conn) (err error) {
 	if f.record, err = names.FindRecord(c, f.kind.Number, db.AppendID(nil, f.kind.Prefix, f.id)); err != nil || f.record == 0 {
 		return err
 	}
-	return db.Visit(c, selectRecordVersions, rowsOf(f.record), func(r []driver.Value) { f.versions[r[0].(int64)] = true })
+	return db.VisitRows(c, selectRecordVersions, rowsOf(f.record), func(r []driver.Value) { f.versions[r[0].(int64)] = true })
 }
 
 var (

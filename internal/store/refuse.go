@@ -198,7 +198,7 @@ func (e erasable) markSome(c db.Conn, erasure int64) (n int, err error) {
 		kind, source   string
 	}
 	var rows []row
-	err = db.Visit(c, selectUnmarked, []driver.Value{erasure, int64(markBatch)}, func(r []driver.Value) {
+	err = db.VisitRows(c, selectUnmarked, []driver.Value{erasure, int64(markBatch)}, func(r []driver.Value) {
 		rows = append(rows, row{r[0].(int64), r[1].(int64), r[2].(string), r[3].(string)})
 	})
 	var m *marking

@@ -232,7 +232,7 @@ var (
 
 // readOldPage reads the stored page of the same key. The number is 0 if there is none. A damaged page is replaced, whatever its key.
 func (s *saving) readOldPage() (old oldPage, err error) {
-	err = db.Visit(s.c, selectOldPage, []driver.Value{pages.KeyHash(s.p.Key), s.counters.source}, func(r []driver.Value) {
+	err = db.VisitRows(s.c, selectOldPage, []driver.Value{pages.KeyHash(s.p.Key), s.counters.source}, func(r []driver.Value) {
 		sk, err := s.db.pages.UnpackSkeleton(r[5].([]byte), r[4].(int64))
 		switch {
 		case err == nil && sk.URI == s.p.Key.URI:

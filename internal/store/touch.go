@@ -69,7 +69,7 @@ func (d *DB) ReadKinds(ctx context.Context, source string) ([]KindState, error) 
 	var states []KindState
 	err := d.pool.Read(ctx, func(c db.Conn) error {
 		number, _ := d.catalog.Source(source)
-		return db.Visit(c, selectStates, []driver.Value{number}, func(r []driver.Value) {
+		return db.VisitRows(c, selectStates, []driver.Value{number}, func(r []driver.Value) {
 			states = append(states, KindState{Kind: r[0].(string), Records: r[1].(int64), Changes: r[2].(int64), Generation: r[3].(int64),
 				Unclocked: r[4].(int64)})
 		})

@@ -58,7 +58,7 @@ func New(pool *db.Pool, catalog *catalog.Catalog) *Book {
 // Load reads all annotations into memory. The caller has the writing connection.
 func (b *Book) Load(c db.Conn) error {
 	of, bytes := map[place]*understudy.Annotation{}, int64(0)
-	err := db.Visit(c, selectAll, nil, func(r []driver.Value) {
+	err := db.VisitRows(c, selectAll, nil, func(r []driver.Value) {
 		at := place{r[1].(string), r[2].(string), r[3].(string)}
 		a := of[at]
 		if a == nil {

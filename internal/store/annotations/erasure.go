@@ -18,7 +18,7 @@ func (b *Book) Erase(c db.Conn, record int64) error {
 // them until Reload.
 func (b *Book) EraseMentions(c db.Conn, mentions func(text driver.Value) bool) error {
 	var all []int64
-	err := db.Visit(c, selectTexts, nil, func(r []driver.Value) {
+	err := db.VisitRows(c, selectTexts, nil, func(r []driver.Value) {
 		if mentions(r[1]) || mentions(r[2]) {
 			all = append(all, r[0].(int64))
 		}

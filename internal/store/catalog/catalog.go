@@ -95,7 +95,7 @@ func (x *Catalog) read(c db.Conn, empty bool) (install func(), err error) {
 	var steps []func()
 	read := func(st *db.Statement, add func(r []driver.Value)) {
 		if err == nil {
-			err = db.Visit(c, st, nil, func(r []driver.Value) {
+			err = db.VisitRows(c, st, nil, func(r []driver.Value) {
 				row := slices.Clone(r)
 				steps = append(steps, func() { add(row) })
 			})

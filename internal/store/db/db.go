@@ -74,8 +74,8 @@ type Conn interface {
 	Close() error
 }
 
-// Visit runs a query without tuples and calls each for every row.
-func Visit(c Conn, st *Statement, args []driver.Value, each func(row []driver.Value)) error {
+// VisitRows runs a query without tuples and calls each for every row.
+func VisitRows(c Conn, st *Statement, args []driver.Value, each func(row []driver.Value)) error {
 	return c.Query(st, 0, args, func(row []driver.Value) error {
 		each(row)
 		return nil
@@ -84,7 +84,7 @@ func Visit(c Conn, st *Statement, args []driver.Value, each func(row []driver.Va
 
 // ListNumbers returns the numbers in the first column of what a query finds.
 func ListNumbers(c Conn, st *Statement, args ...driver.Value) (all []int64, err error) {
-	err = Visit(c, st, args, func(r []driver.Value) { all = append(all, r[0].(int64)) })
+	err = VisitRows(c, st, args, func(r []driver.Value) { all = append(all, r[0].(int64)) })
 	return all, err
 }
 

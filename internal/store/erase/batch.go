@@ -52,7 +52,7 @@ func (r *job) readNext(ctx context.Context) (*batch, error) {
 	m := &matchers{texts: map[string]bool{}, numbers: map[string]bool{}, longTexts: map[string]bool{}}
 	b := &batch{job: r, eraser: r.eraser, matches: m, toErase: map[int64]bool{}, ids: map[string]bool{}}
 	err := r.eraser.pool.Read(ctx, func(c db.Conn) error {
-		err := db.Visit(c, selectErasing, []driver.Value{int64(eraseBatch)}, func(row []driver.Value) {
+		err := db.VisitRows(c, selectErasing, []driver.Value{int64(eraseBatch)}, func(row []driver.Value) {
 			b.erasure, b.source, b.name = row[1].(int64), row[2].(int64), row[8].(string)
 			e := erasing{number: row[0].(int64), record: row[4].(int64), cause: Cause(row[5].(int64)), bound: row[6].(int64)}
 			e.kind, _ = r.eraser.store.Kind(b.name, row[9].(string))

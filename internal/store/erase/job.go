@@ -97,7 +97,7 @@ func (r *job) assignErasures(ctx context.Context) error {
 		r.open = nil
 		type owner struct{ source, cause int64 }
 		var all []owner
-		err := db.Visit(c, selectUnadopted, nil, func(row []driver.Value) { all = append(all, owner{row[0].(int64), row[1].(int64)}) })
+		err := db.VisitRows(c, selectUnadopted, nil, func(row []driver.Value) { all = append(all, owner{row[0].(int64), row[1].(int64)}) })
 		if err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ func (r *job) notifyTaken(ctx context.Context) error {
 	}
 	var sources []string
 	err := r.eraser.pool.Read(ctx, func(c db.Conn) error {
-		return db.Visit(c, selectTakenFrom, nil, func(row []driver.Value) { sources = append(sources, row[0].(string)) })
+		return db.VisitRows(c, selectTakenFrom, nil, func(row []driver.Value) { sources = append(sources, row[0].(string)) })
 	})
 	for _, name := range sources {
 		if err == nil {

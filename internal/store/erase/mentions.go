@@ -30,7 +30,7 @@ func (b *batch) takeMentions(c db.Conn) error {
 		return nil
 	}
 	var gone, mention []int64
-	err := db.Visit(c, selectJobTexts, nil, func(r []driver.Value) {
+	err := db.VisitRows(c, selectJobTexts, nil, func(r []driver.Value) {
 		switch {
 		case b.matches.matchColumn(r[1]) || b.matches.matchColumn(r[2]) || b.matches.matchColumn(r[3]):
 			gone = append(gone, r[0].(int64))
@@ -40,7 +40,7 @@ func (b *batch) takeMentions(c db.Conn) error {
 	})
 	var notes []string
 	if err == nil {
-		err = db.Visit(c, selectAllValues, nil, func(r []driver.Value) {
+		err = db.VisitRows(c, selectAllValues, nil, func(r []driver.Value) {
 			if b.matches.matchColumn(r[0]) || b.matches.matchColumn(r[1]) {
 				notes = append(notes, r[0].(string))
 			}
@@ -86,7 +86,7 @@ func (t *matchers) matchColumn(v driver.Value) bool {
 // name fields after people.
 func (b *batch) eraseNames(c db.Conn) error {
 	var sets []int64
-	err := db.Visit(c, selectAllFields, nil, func(r []driver.Value) {
+	err := db.VisitRows(c, selectAllFields, nil, func(r []driver.Value) {
 		if b.matches.matchColumn(r[1]) {
 			sets = append(sets, r[0].(int64))
 		}

@@ -94,7 +94,7 @@ func readErasures(c db.Conn, after, last int64, limit int) (all []Erasure, err e
 	if limit <= 0 {
 		return nil, nil
 	}
-	err = db.Visit(c, selectErasure, []driver.Value{after, last, int64(limit)}, func(row []driver.Value) {
+	err = db.VisitRows(c, selectErasure, []driver.Value{after, last, int64(limit)}, func(row []driver.Value) {
 		e := Erasure{Number: row[0].(int64), Source: row[1].(string), Cause: Cause(row[2].(int64)),
 			Hash:  hex.EncodeToString(row[3].([]byte)),
 			Begun: time.Unix(0, row[4].(int64)).UTC(), Records: row[6].(int64), Versions: row[7].(int64),

@@ -229,7 +229,7 @@ func (e *Evictor) findOldest(ctx context.Context, before int64, n int) (oldest [
 	for rows == chunk {
 		rows = 0
 		err := e.pool.Read(ctx, func(c db.Conn) error {
-			return db.Visit(c, selectAges, []driver.Value{last, int64(chunk)}, func(r []driver.Value) {
+			return db.VisitRows(c, selectAges, []driver.Value{last, int64(chunk)}, func(r []driver.Value) {
 				last = r[0].(int64)
 				rows++
 				if read := r[1].(int64); read <= before {

@@ -77,7 +77,7 @@ func (e *Evictor) findOld(ctx context.Context, above int64) (s *candidates, err 
 	for n == chunk {
 		n = 0
 		err := e.pool.Read(ctx, func(c db.Conn) error {
-			return db.Visit(c, selectOld, []driver.Value{held, number, int64(chunk)}, func(r []driver.Value) {
+			return db.VisitRows(c, selectOld, []driver.Value{held, number, int64(chunk)}, func(r []driver.Value) {
 				held, number = r[0].(int64), r[1].(int64)
 				n++
 				if v := r[2].(int64); v > above {

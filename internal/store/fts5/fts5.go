@@ -79,7 +79,7 @@ func (Table) ListBeginning(c db.Conn, prefix string, most int) (all []string, ma
 	from := prefix
 	for n := batch; err == nil && n == batch; {
 		n = 0
-		err = db.Visit(c, selectWords, []driver.Value{from, prefix + last, int64(batch)}, func(r []driver.Value) {
+		err = db.VisitRows(c, selectWords, []driver.Value{from, prefix + last, int64(batch)}, func(r []driver.Value) {
 			n++
 			if word := r[0].(string); len(all) == 0 || word != all[len(all)-1] {
 				all = append(all, strings.Clone(word))

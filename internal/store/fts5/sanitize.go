@@ -149,7 +149,7 @@ func findSeparator(c db.Conn, segment int64, text string) (page int64, err error
 // listStale returns the separators with which no word begins any more.
 func listStale(c db.Conn) (stale []separator, err error) {
 	var all []separator
-	err = db.Visit(c, selectSeparators, []driver.Value{int64(minRevealing)}, func(r []driver.Value) {
+	err = db.VisitRows(c, selectSeparators, []driver.Value{int64(minRevealing)}, func(r []driver.Value) {
 		all = append(all, separator{segment: r[0].(int64), text: string(r[1].([]byte)), page: r[2].(int64)})
 	})
 	for _, s := range all {

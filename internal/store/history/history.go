@@ -69,7 +69,7 @@ func (h *Records) readHistory(c db.Conn, k *catalog.Kind, id string, limit int) 
 		return nil, err
 	}
 	names := map[int64]string{}
-	err = db.Visit(c, selectKindShapes, []driver.Value{k.Number}, func(r []driver.Value) { names[r[0].(int64)] = r[1].(string) })
+	err = db.VisitRows(c, selectKindShapes, []driver.Value{k.Number}, func(r []driver.Value) { names[r[0].(int64)] = r[1].(string) })
 	if err != nil {
 		return nil, err
 	}

@@ -141,7 +141,7 @@ func (x *Index) readNextEdits(c db.Conn, after int64) (edits []Edit, last int64,
 	var rows []row
 	n := 0
 	last = after
-	err = db.Visit(c, selectBuild, []driver.Value{(after + 1) * records.Slots, int64(buildSome)}, func(r []driver.Value) {
+	err = db.VisitRows(c, selectBuild, []driver.Value{(after + 1) * records.Slots, int64(buildSome)}, func(r []driver.Value) {
 		n++
 		last = r[0].(int64) / records.Slots
 		if r[2].(int64)&(records.Gone|records.Forgotten) == 0 {

@@ -123,7 +123,7 @@ func (k *Table) ReadValues(ctx context.Context, prefix string) (map[string][]byt
 
 func readValues(c db.Conn, prefix string, limit int64) (map[string][]byte, error) {
 	all := map[string][]byte{}
-	return all, db.Visit(c, selectPrefix, []driver.Value{prefix, limit}, func(r []driver.Value) {
+	return all, db.VisitRows(c, selectPrefix, []driver.Value{prefix, limit}, func(r []driver.Value) {
 		all[r[0].(string)] = cloneBytes(r[1])
 	})
 }

@@ -80,7 +80,7 @@ func (g *Assigner) Read(least, most int64) error {
 	}
 	g.taken = g.taken[:0]
 	for _, kind := range signs {
-		err := db.Visit(g.c, selectStanding, []driver.Value{kind, least, most, int64(maxTaken)}, func(r []driver.Value) {
+		err := db.VisitRows(g.c, selectStanding, []driver.Value{kind, least, most, int64(maxTaken)}, func(r []driver.Value) {
 			g.taken = append(g.taken, r[0].(int64))
 		})
 		if err != nil {
@@ -154,7 +154,7 @@ func (g *Assigner) MoveApart(position int64, n int, moved func(to map[int64]int6
 	}
 	type row struct{ kind, at, record int64 }
 	var rows []row
-	err := db.Visit(g.c, selectPlaces, []driver.Value{g.kind, low, position}, func(r []driver.Value) {
+	err := db.VisitRows(g.c, selectPlaces, []driver.Value{g.kind, low, position}, func(r []driver.Value) {
 		rows = append(rows, row{r[0].(int64), r[1].(int64), r[2].(int64)})
 	})
 	if err != nil {

@@ -209,7 +209,7 @@ func (c *Conn) queryPortions(st *db.Statement, n int, args []driver.Value, each 
 
 // QueryRow implements db.Conn.
 func (c *Conn) QueryRow(st *db.Statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error) {
-	err = db.Visit(c, st, args, func(r []driver.Value) {
+	err = db.VisitRows(c, st, args, func(r []driver.Value) {
 		if !found {
 			row(r)
 		}

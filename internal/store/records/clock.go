@@ -64,7 +64,7 @@ func (s *ClockScan) ReadBelow(c db.Conn, below ClockPosting, limit int) (all []C
 		return 0
 	}
 	args := []driver.Value{s.Shape, s.Parent, flag(s.Old), below.Clock, below.Record, s.From, s.To, flag(s.Unclocked), int64(limit)}
-	err = db.Visit(c, selectClocks, args, func(r []driver.Value) { all = append(all, ClockPosting{r[0].(int64), r[1].(int64)}) })
+	err = db.VisitRows(c, selectClocks, args, func(r []driver.Value) { all = append(all, ClockPosting{r[0].(int64), r[1].(int64)}) })
 	return all, err
 }
 

@@ -69,7 +69,7 @@ func seriesArgs(s understudy.Series) []driver.Value { return []driver.Value{s.So
 // ReadSamples returns the samples of a series, oldest first. An unknown series has none.
 func (p *Points) ReadSamples(ctx context.Context, s understudy.Series) (all []understudy.Sample, err error) {
 	err = p.pool.Read(ctx, func(c db.Conn) error {
-		return db.Visit(c, selectSamples, seriesArgs(s), func(r []driver.Value) {
+		return db.VisitRows(c, selectSamples, seriesArgs(s), func(r []driver.Value) {
 			all = append(all, understudy.Sample{At: time.Unix(0, r[0].(int64)).UTC(), Value: r[1].(string)})
 		})
 	})

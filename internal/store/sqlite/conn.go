@@ -165,7 +165,7 @@ func (c *Conn) Expect(*db.Statement, int, ...driver.Value) error { return nil }
 
 // QueryRow implements db.Conn.
 func (c *Conn) QueryRow(st *db.Statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error) {
-	err = db.Visit(c, st, args, func(r []driver.Value) {
+	err = db.VisitRows(c, st, args, func(r []driver.Value) {
 		if !found {
 			row(r)
 		}

@@ -57,7 +57,7 @@ type growing struct {
 func (g *growing) note(name rangeName, unix int64) {
 	if !g.read[name.shape] && g.err == nil {
 		g.read[name.shape] = true
-		g.err = db.Visit(g.c, selectSpansOf, []driver.Value{name.shape}, func(r []driver.Value) {
+		g.err = db.VisitRows(g.c, selectSpansOf, []driver.Value{name.shape}, func(r []driver.Value) {
 			g.of[rangeName{name.shape, r[0].(string)}] = timeRange{r[1].(int64), r[2].(int64)}
 		})
 	}
@@ -109,7 +109,7 @@ func (r *Ranges) get(name rangeName) (timeRange, bool) {
 // Load reads the ranges from the file.
 func (r *Ranges) Load(c db.Conn) error {
 	all := map[rangeName]timeRange{}
-	err := db.Visit(c, selectSpans, nil, func(r []driver.Value) {
+	err := db.VisitRows(c, selectSpans, nil, func(r []driver.Value) {
 		all[rangeName{r[0].(int64), r[1].(string)}] = timeRange{r[2].(int64), r[3].(int64)}
 	})
 	if err == nil {

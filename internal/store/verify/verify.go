@@ -168,7 +168,7 @@ var (
 
 // checkCounts compares the stored counts of each kind with the rows.
 func (v *verifying) checkCounts() error {
-	return db.Visit(v.c, selectCounts, nil, func(r []driver.Value) {
+	return db.VisitRows(v.c, selectCounts, nil, func(r []driver.Value) {
 		v.report.Records += r[2].(int64)
 		v.report.Gone -= r[2].(int64)
 		if r[1] != r[2] {
