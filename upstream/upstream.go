@@ -178,6 +178,9 @@ type Health struct {
 	Recent    []time.Duration // the times of the last answers, up to 120, the oldest first
 }
 
+// Budget returns the budget, which other processes may use too.
+func (c *Client) Budget() *throttle.Budget { return c.budget }
+
 // Queue returns how full the queue is.
 func (c *Client) Queue() throttle.Queue { return c.budget.Stats() }
 

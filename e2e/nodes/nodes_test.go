@@ -32,6 +32,7 @@ type group struct {
 	users                       string // the lines of the file of users; default: nobody signs in
 	polls, mirror, source, more string // as in rig.Settings; more has sections of the settings
 	records                     string // of each kind; default 300
+	budget                      string // as in rig.Settings
 	nodes                       []*binary.Server
 	dirs                        []string // the folder of each
 }
@@ -57,7 +58,7 @@ func (g *group) start(t *testing.T, n int, dsn string) {
 func (g *group) settings(dsn string) rig.Settings {
 	writer := fmt.Sprintf("  - {name: writer, source: twilio, user: %s, secret: \"file:twilio.token\", role: all, allow: "+
 		"[POST /2010-04-01/Accounts/*/Messages/*]}\n", rig.Account)
-	return rig.Settings{Upstream: g.api, More: writer, Users: g.users, Polls: g.polls, Mirror: g.mirror, Source: g.source,
+	return rig.Settings{Upstream: g.api, More: writer, Users: g.users, Polls: g.polls, Mirror: g.mirror, Source: g.source, Budget: g.budget,
 		Store: fmt.Sprintf("store: {dsn: %q}\nnodes: {secret: \"file:demo.secret\"}\n%s", dsn, g.more)}
 }
 

@@ -21,6 +21,7 @@ type Settings struct {
 	More     string   // lines to add to the credentials; their secrets may name the files below
 	Roles    string   // lines to add to the roles
 	Source   string   // settings to add to the source, in one line
+	Budget   string   // the source's limits of requests, in one line; default: far more than a test sends
 	Role     string   // of people on this machine; default: none
 	Users    string   // the lines of the file of users; default: nobody signs in
 	SignIn   string   // how people sign in, in one line; default: sign_in: none, or users
@@ -69,6 +70,9 @@ func StartServer(t testing.TB, set Settings) (s *binary.Server, dir string) {
 			set.SignIn = "sign_in: users"
 		}
 	}
+	if set.Budget == "" {
+		set.Budget = "rate: 2000, concurrency: 50"
+	}
 	if set.Connect != "" {
 		set.Connect = "connect: " + set.Connect + "\n"
 	}
@@ -79,7 +83,7 @@ func StartServer(t testing.TB, set Settings) (s *binary.Server, dir string) {
 viewer: {listen: "127.0.0.1:0", %[12]s, role: %[10]q}
 search: %[11]s
 sources:
-  twilio: {spec: twilio, upstream: %[2]q, user: %[3]s, secret: "file:twilio.token", listen: "127.0.0.1:0", rate: 2000, concurrency: 50, polls: %s%[9]s}
+  twilio: {spec: twilio, upstream: %[2]q, user: %[3]s, secret: "file:twilio.token", listen: "127.0.0.1:0", %[15]s, polls: %[4]s%[9]s}
 credentials:
   - name: demo
     source: twilio
@@ -94,7 +98,7 @@ credentials:
 %[8]s%[13]s%[14]smirror: %[5]s
 log: {access: %[6]s}
 `, DataFolder, set.Upstream, Account, set.Polls, set.Mirror, AccessLog, set.More, set.Roles, AfterComma(set.Source), set.Role, set.Search,
-			set.SignIn, set.Connect, set.Store),
+			set.SignIn, set.Connect, set.Store, set.Budget),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -15,14 +15,12 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/internal/config"
 	"understudy/internal/feed"
 	"understudy/internal/fleet"
 	"understudy/internal/store"
 	"understudy/internal/store/nodes"
 	"understudy/internal/watch"
 	"understudy/request"
-	"understudy/upstream"
 )
 
 // pokeClientTimeout is the maximum time for a message to another process.
@@ -121,6 +119,9 @@ func (a *App) joinFleet(ctx context.Context, changes *feed.Feed, watches *watch.
 			a.saved.fleet.NotifyOthers()
 		}
 	})
+	for name, c := range a.clients {
+		a.saved.fleet.AddBudget(name, c.Budget())
+	}
 	a.tasks = append(a.tasks, a.saved.fleet.Run, a.saved.others.run)
 	return a.saved.fleet.Join(ctx, cmp.Or(a.opts.Settings.Nodes.URL, a.ports.viewer()))
 }
@@ -134,7 +135,7 @@ type others struct {
 
 	// Only the goroutine of run uses these fields.
 	last      map[string]int64 // the number of the last change passed on, by source
-	processes int              // the number of processes that share the budgets
+	processes int              // the number of processes on the database
 }
 
 // wake makes run look for changes. It does not wait.
@@ -164,13 +165,9 @@ func (o *others) run(ctx context.Context) error {
 func (o *others) follow(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, followTimeout)
 	defer cancel()
-	if n := o.app.countNodes(); n != o.processes {
+	if n := o.app.saved.fleet.CountLiving(); n != o.processes {
 		o.processes = n
 		o.app.jobs.Wake()
-		cfg := o.app.settings.current.Load()
-		for name, c := range o.app.clients {
-			setBudget(c, cfg.Sources[name], n)
-		}
 	}
 	for _, src := range o.app.sources {
 		if err := o.followSource(ctx, src.Name); err != nil && !errors.Is(err, context.Canceled) {
@@ -223,19 +220,6 @@ func (h *figures) readNodes() (all []request.Node, current bool) {
 
 // isLeader reports whether this process does the work that one process does for all processes on the database.
 func (a *App) isLeader() bool { return a.saved.fleet == nil || a.saved.fleet.IsLeader() }
-
-// countNodes returns the number of processes on the database, which share the budgets of requests.
-func (a *App) countNodes() int {
-	if a.saved.fleet == nil {
-		return 1
-	}
-	return a.saved.fleet.CountLiving()
-}
-
-// setBudget gives a source's client its share of the budget of all processes on the database.
-func setBudget(c *upstream.Client, s *config.Source, processes int) {
-	c.SetBudget(s.Rate/float64(processes), max(1, s.Concurrency/processes))
-}
 
 // readSharing returns whether other processes serve the feed of the same database.
 func (a *App) readSharing(ctx context.Context) (feed.Sharing, error) {

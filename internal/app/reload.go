@@ -95,8 +95,6 @@ type enforcer struct {
 	feed      *feed.Feed
 	forecasts *forecast.Forecasts
 	watches   *watch.Book
-
-	countNodes func() int // returns the number of processes that share the budgets
 }
 
 // run reads the settings again after each signal, until ctx ends.
@@ -238,7 +236,7 @@ func (e *enforcer) setPolls(polls map[string][]string) error {
 func (e *enforcer) apply(cfg *config.Settings, secrets map[string][]understudy.Secret) {
 	for _, src := range e.sources {
 		s, c := cfg.Sources[src.Name], e.clients[src.Name]
-		setBudget(c, s, e.countNodes())
+		c.SetBudget(s.Rate, s.Concurrency)
 		if err := e.mirror.SetRate(src.Name, s.Rate); err != nil {
 			e.log.Error("settings: rate", "source", src.Name, "err", err)
 		}

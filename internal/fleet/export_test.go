@@ -1,9 +1,12 @@
 package fleet
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
+
+	"understudy/internal/store/nodes"
 )
 
 // SignPoke signs a poke for this node.
@@ -14,3 +17,13 @@ func (f *Fleet) SignedAt(at time.Time) string {
 	seconds := strconv.FormatInt(at.Unix(), 10)
 	return seconds + ":" + f.sign(seconds, f.o.Node.ID)
 }
+
+// SplitBudgets splits the budgets after a renewal that has read all. The lease lasts for an hour.
+func (f *Fleet) SplitBudgets(ctx context.Context, all []nodes.Node) error {
+	err := f.splitBudgets(ctx, all, !f.IsCurrent())
+	f.until.Store(f.uptime() + int64(time.Hour))
+	return err
+}
+
+// EndLease ends the lease.
+func (f *Fleet) EndLease() { f.until.Store(0) }

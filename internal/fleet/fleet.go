@@ -44,6 +44,7 @@ type Table interface {
 	Renew(ctx context.Context, n nodes.Node) (all []nodes.Node, err error)
 	List(ctx context.Context) (all []nodes.Node, err error)
 	Remove(ctx context.Context, id string) error
+	ReplaceParts(ctx context.Context, writes int64, parts string) (done bool, err error)
 	Claim(ctx context.Context, key int64, id string) (claimed bool, err error)
 	IsClaimed(ctx context.Context, key int64) (claimed bool, err error)
 	EndClaim(ctx context.Context, key int64, id string) error
@@ -83,6 +84,8 @@ type Fleet struct {
 	wake  chan struct{}
 	pokes pokes
 
+	budgets map[string]*budget // by source
+
 	writes    writes
 	rechecked int64       // when (see uptime) writes were last rechecked; only the goroutine that renews the lease uses it
 	noticed   atomic.Bool // whether a message about new changes will be sent soon
@@ -103,7 +106,7 @@ func New(o Options) *Fleet {
 	if o.News == nil {
 		o.News = func() {}
 	}
-	f := &Fleet{o: o, start: o.Now(), wake: make(chan struct{}, 1)}
+	f := &Fleet{o: o, start: o.Now(), wake: make(chan struct{}, 1), budgets: map[string]*budget{}}
 	if o.Replaced {
 		f.quiet = f.uptime() + int64(nodes.Lease)
 	}
@@ -203,8 +206,9 @@ func (f *Fleet) renew(ctx context.Context) error {
 	if err := f.beginRenewal(ctx, cancel); err != nil {
 		return err
 	}
-	ended, begin := !f.IsCurrent(), f.uptime()
+	begin := f.uptime()
 	all, err := f.o.Table.Renew(ctx, f.o.Node)
+	ended := !f.IsCurrent()
 	if err == nil && begin >= f.rechecked+int64(recheckInterval) {
 		f.recheckWrites(ctx, all)
 		f.rechecked = begin
@@ -215,6 +219,9 @@ func (f *Fleet) renew(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+	if err := f.splitBudgets(ctx, all, ended); err != nil {
+		f.o.Logger.Warn("fleet: the budgets of requests could not be divided", "error", err)
 	}
 	f.until.Store(begin + int64(nodes.Lease-margin))
 	f.all.Store(&renewal{all, begin})

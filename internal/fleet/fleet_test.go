@@ -125,10 +125,11 @@ func (f *fakeTable) List(context.Context) ([]nodes.Node, error) {
 func (f *fakeTable) Renew(ctx context.Context, _ nodes.Node) ([]nodes.Node, error) {
 	return f.List(ctx)
 }
-func (f *fakeTable) Remove(context.Context, string) error               { return nil }
-func (f *fakeTable) EndClaim(context.Context, int64, string) error      { return nil }
-func (f *fakeTable) Claim(context.Context, int64, string) (bool, error) { return true, nil }
-func (f *fakeTable) IsClaimed(context.Context, int64) (bool, error)     { return false, nil }
+func (f *fakeTable) ReplaceParts(context.Context, int64, string) (bool, error) { return true, nil }
+func (f *fakeTable) Remove(context.Context, string) error                      { return nil }
+func (f *fakeTable) EndClaim(context.Context, int64, string) error             { return nil }
+func (f *fakeTable) Claim(context.Context, int64, string) (bool, error)        { return true, nil }
+func (f *fakeTable) IsClaimed(context.Context, int64) (bool, error)            { return false, nil }
 
 // TestAwait: a call waits for the living processes that have not seen its change, and for no others.
 func TestAwait(t *testing.T) {
@@ -181,6 +182,35 @@ func TestLeasesRunOut(t *testing.T) {
 	}
 	checktest.True(t, all[0].Left < nodes.Lease-100*time.Millisecond, "the own lease is %v, want one that ends before it does for others",
 		all[0].Left)
+}
+
+// slowTable is a table of nodes during whose renewals something happens.
+type slowTable struct {
+	fakeTable
+	renewing func()
+}
+
+func (s *slowTable) Renew(ctx context.Context, n nodes.Node) ([]nodes.Node, error) {
+	s.renewing()
+	return s.fakeTable.Renew(ctx, n)
+}
+
+// TestLeaseThatEndsDuringItsRenewal: other processes may not have waited for this one, so it reads what they have changed.
+func TestLeaseThatEndsDuringItsRenewal(t *testing.T) {
+	table, refreshed := &slowTable{renewing: func() {}}, 0
+	f := fleet.New(fleet.Options{Table: table, Node: nodes.Node{ID: "a"}, Refresh: func(context.Context) error {
+		refreshed++
+		return nil
+	}})
+	for i, c := range []struct {
+		renewing func()
+		want     int
+	}{{func() {}, 1}, {func() {}, 1}, {f.EndLease, 2}} {
+		table.renewing = c.renewing
+		checktest.MustNoError(t, f.Join(t.Context(), ""), "join")
+		checktest.Equal(t, refreshed, c.want, "times that memory was refreshed after renewal %d", i)
+		checktest.True(t, f.IsCurrent(), "the lease lasts after renewal %d", i)
+	}
 }
 
 // TestOnlySignedPokesAreAccepted: to everybody else the path does not exist.

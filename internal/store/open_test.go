@@ -205,7 +205,7 @@ func TestAFileOfTheFirstSchema(t *testing.T) {
 	}
 	file := storetest.SQL(t, path)
 	undo := []string{"ALTER TABLE kv RENAME TO note", "DROP TABLE annotation", "DROP TABLE pending", "DROP TABLE node",
-		"DROP TABLE node_claim", "DROP TABLE written", "DROP INDEX page_whole",
+		"DROP TABLE node_claim", "DROP TABLE written", "DROP TABLE budget", "DROP INDEX page_whole",
 		"DELETE FROM goose_db_version WHERE version_id > 1"}
 	for _, topic := range []string{"catalog", "annotations", "indexes", "words", "moves", "silent", "erasures", "sessions", "credentials",
 		"watches", "keys", "kinds", "pages", "position", "needs", "progress"} {

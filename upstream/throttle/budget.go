@@ -29,6 +29,12 @@ type Budget struct {
 	prefetchWait time.Duration // the maximum time that a request of ReasonPrefetch may wait
 
 	mu      sync.Mutex
+	rate    float64 // the rate and the number of slots of the settings
+	total   int
+	parts   int // the parts of this process, if several processes (nodes) use the budget
+	nodes   int // 0 if this process uses the whole budget
+	isValid func() bool
+	demand  demand
 	at      time.Time // when bucket, reserve and slots were last updated
 	bucket  bucket
 	reserve reserve
@@ -69,7 +75,7 @@ type waiter struct {
 func NewBudget(o Options) *Budget {
 	burst, now := max(1, o.Rate), o.Now()
 	return &Budget{
-		now: o.Now, prefetchWait: o.Prefetch, at: now,
+		now: o.Now, prefetchWait: o.Prefetch, at: now, rate: o.Rate, total: o.Concurrency,
 		bucket:  bucket{rate: o.Rate, burst: burst, tokens: burst, checks: 1},
 		reserve: reserve{since: now},
 		slots:   slots{total: o.Concurrency, free: o.Concurrency, knee: newKnee()},
@@ -81,11 +87,7 @@ func NewBudget(o Options) *Budget {
 func (b *Budget) SetRate(rate float64, slots int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.pass(b.now())
-	b.bucket.rate, b.bucket.burst = rate, max(1, rate)
-	b.bucket.tokens = min(b.bucket.tokens, b.bucket.burst)
-	b.reserve.next = time.Time{}
-	b.slots.resize(slots, b.at)
+	b.rate, b.total = rate, slots
 	b.grant()
 }
 
@@ -207,13 +209,13 @@ func (b *Budget) checkTurn(p *waiter) error {
 // wait estimates how long a request with that many requests before it waits for a token and for a slot.
 func (b *Budget) wait(ahead int) time.Duration {
 	var wait time.Duration
+	nodes := max(1, b.nodes) // other processes soon leave an equal part to this one
 	if lacking := float64(ahead+1) - b.bucket.tokens; lacking > 0 {
-		wait = time.Duration(lacking / b.bucket.rate * float64(time.Second))
+		wait = time.Duration(lacking / max(b.bucket.rate, b.rate/float64(nodes)) * float64(time.Second))
 	}
 	if lacking := ahead + 1 - b.slots.availableCount(); lacking > 0 {
-		// A stalled upstream releases no slot, and then busyTime grows. A trial of fewer slots is short, so bestLimit is
-		// used.
-		found := time.Duration(b.slots.bestLimit())
+		// A stalled upstream releases no slot, and then busyTime grows. A trial of fewer slots is short, so it does not count.
+		found := time.Duration(b.slots.knee.bestLimit(max(1, b.slots.total, b.total/nodes)))
 		hold := max(b.slots.averageHold, b.slots.busyTime/found)
 		wait = max(wait, hold*time.Duration(lacking)/found)
 	}

@@ -108,6 +108,7 @@ func (b *Budget) TryTake(c Claim) bool {
 func (b *Budget) send(c Claim) {
 	b.slots.free--
 	b.bucket.tokens--
+	b.demand.used = max(b.demand.used, b.slots.usedCount())
 	b.shares.get(c.LimitName).addRequest(c.Reason != request.ReasonWaiting)
 	b.shares.publish()
 }
@@ -122,6 +123,7 @@ func (b *Budget) pass(now time.Time) {
 		}
 	}
 	b.at = now
+	b.applyParts()
 	b.reserve.update(now, b.bucket)
 }
 
@@ -136,11 +138,13 @@ func (b *Budget) waitTime(r request.Reason) time.Duration {
 		share, reserve = 0.5, 2*reserve
 	}
 	if need := max(1, share*float64(b.slots.currentLimit())); float64(b.slots.availableCount()) < need {
+		b.demand.short = b.demand.short || b.slots.currentLimit() == b.slots.total
 		return -1
 	}
 	// Slightly less than a token counts as a token, because sums of fractions are not exact.
 	const hair = 1e-6
 	wait := (min(b.bucket.burst, 1+reserve) - hair - b.bucket.tokens) / b.bucket.rate
+	b.demand.short = b.demand.short || wait > 0
 	if r == request.ReasonCheck {
 		wait = max(wait, (1-hair-b.bucket.checks)/(b.bucket.rate*checkShare))
 	}

@@ -66,7 +66,7 @@ func TestEveryColumnIsCopied(t *testing.T) {
 		equal(t, slices.Sorted(slices.Values(is[table])), slices.Sorted(slices.Values(want)), "columns of "+table)
 		delete(is, table)
 	}
-	equal(t, slices.Sorted(maps.Keys(is)), []string{"built", "node", "node_claim", "pending", "term_chunk", "term_run", "written"},
+	equal(t, slices.Sorted(maps.Keys(is)), []string{"budget", "built", "node", "node_claim", "pending", "term_chunk", "term_run", "written"},
 		"tables that are not copied")
 }
 

@@ -19,7 +19,7 @@ var (
 // Claim claims a key for a node, which must have joined. It returns false if another live node has claimed the key. A
 // claim ends with EndClaim, or when the lease of its node ends.
 func (t *Table) Claim(ctx context.Context, key int64, id string) (claimed bool, err error) {
-	err = t.use(ctx, func(c db.Conn) error {
+	err = t.use(ctx, t.claims, func(c db.Conn) error {
 		claimed, err = c.QueryRow(claimKey, []driver.Value{key, id}, func([]driver.Value) {})
 		return err
 	})
@@ -28,7 +28,7 @@ func (t *Table) Claim(ctx context.Context, key int64, id string) (claimed bool, 
 
 // IsClaimed reports whether a live node has claimed a key.
 func (t *Table) IsClaimed(ctx context.Context, key int64) (claimed bool, err error) {
-	err = t.use(ctx, func(c db.Conn) error {
+	err = t.use(ctx, t.claims, func(c db.Conn) error {
 		claimed, err = c.QueryRow(selectClaim, []driver.Value{key}, func([]driver.Value) {})
 		return err
 	})
@@ -37,6 +37,6 @@ func (t *Table) IsClaimed(ctx context.Context, key int64) (claimed bool, err err
 
 // EndClaim ends a node's claim of a key. It does not end a claim of another node.
 func (t *Table) EndClaim(ctx context.Context, key int64, id string) error {
-	err := t.use(ctx, func(c db.Conn) error { return c.Execute(deleteClaim, 0, key, id) })
+	err := t.use(ctx, t.claims, func(c db.Conn) error { return c.Execute(deleteClaim, 0, key, id) })
 	return db.WrapError(true, err, "end claimed work")
 }

@@ -30,6 +30,9 @@ type Node struct {
 	Behind   int64         `json:"behind"` // the number of changes that the node's memory does not have yet
 	Left     time.Duration `json:"-"`      // how long its lease lasts; at most 0 once it has ended
 	Note     []byte        `json:"-"`      // the value with the name KVName, or nil
+	// Parts says how the nodes divide the budgets of requests. It is the same in all nodes that were read together.
+	Parts       string `json:"-"`
+	PartsWrites int64  `json:"-"` // how often Parts was replaced
 }
 
 // now is an SQL expression for the time of the database in Unix nanoseconds.
@@ -48,7 +51,8 @@ var (
 		"now + ?6, ?7 FROM (SELECT ",
 		" AS now) clock WHERE true ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, alive = excluded.alive")
 	selectNodes = NewStatement("SELECT id, url, version, settings, started, seen, position - seen, needs, alive - ",
-		", (SELECT value FROM kv WHERE name = '"+notePrefix+"' || id) FROM node CROSS JOIN counter ORDER BY id")
+		", (SELECT value FROM kv WHERE name = '"+notePrefix+"' || id), writes, parts FROM node CROSS JOIN counter CROSS JOIN budget ORDER BY id")
+	updateParts = &db.Statement{Head: "UPDATE budget SET writes = writes + 1, parts = ?1 WHERE writes = ?2 RETURNING 1"}
 	deleteNode  = &db.Statement{Head: "DELETE FROM node WHERE id = ?"}
 	deleteEnded = NewStatement("DELETE FROM node WHERE alive < ", " - 3600000000000 "+
 		"AND NOT EXISTS (SELECT 1 FROM kv WHERE name = '"+notePrefix+"' || id)")
@@ -86,9 +90,9 @@ func New(pool *db.Pool, noteWrite func()) *Table {
 	return t
 }
 
-// use runs work with a connection for claims. work must be a single statement.
-func (t *Table) use(ctx context.Context, work func(c db.Conn) error) error {
-	return t.pool.Use(ctx, t.claims, func(c db.Conn) (bool, error) {
+// use runs work with a connection from a channel. work must be a single statement, so that no lock waits for this process.
+func (t *Table) use(ctx context.Context, from chan db.Conn, work func(c db.Conn) error) error {
+	return t.pool.Use(ctx, from, func(c db.Conn) (bool, error) {
 		err := c.LimitTime(ctx, Lease, func() error { return work(c) })
 		return err != nil, err
 	})
@@ -142,7 +146,7 @@ func list(c db.Conn) (all []Node, err error) {
 		note, _ := r[9].([]byte)
 		all = append(all, Node{Note: bytes.Clone(note), ID: r[0].(string), URL: r[1].(string), Version: r[2].(string), Settings: r[3].(string),
 			Started: time.Unix(0, r[4].(int64)).UTC(), Seen: r[5].(int64), Behind: r[6].(int64),
-			Left: time.Duration(r[8].(int64))})
+			Left: time.Duration(r[8].(int64)), PartsWrites: r[10].(int64), Parts: r[11].(string)})
 		return migrations.CheckNeeds(r[7].(int64))
 	})
 	return all, err
@@ -152,6 +156,15 @@ func list(c db.Conn) (all []Node, err error) {
 func CountRunning(c db.Conn) (n int, err error) {
 	all, err := list(c)
 	return len(slices.DeleteFunc(all, func(one Node) bool { return one.Left <= 0 })), err
+}
+
+// ReplaceParts replaces Parts. It returns false if another node has done so since Parts was read with that number of writes.
+func (t *Table) ReplaceParts(ctx context.Context, writes int64, parts string) (done bool, err error) {
+	err = t.use(ctx, t.conn, func(c db.Conn) error {
+		done, err = c.QueryRow(updateParts, []driver.Value{parts, writes}, func([]driver.Value) {})
+		return err
+	})
+	return done, db.WrapError(true, err, "divide the budgets of requests")
 }
 
 // Remove deletes the row of a node that ends, so that no other node waits for it.

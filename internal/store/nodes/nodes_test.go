@@ -45,6 +45,19 @@ func TestNodesAreListed(t *testing.T) {
 				checktest.True(t, n.Left > 0 && n.Left <= nodes.Lease, "lease of %s is %v", n.ID, n.Left)
 				checktest.True(t, time.Since(n.Started).Abs() < time.Minute, "start of %s is %v", n.ID, n.Started)
 			}
+			for _, c := range []struct {
+				db     *store.DB
+				writes int64
+				done   bool
+			}{{a, 0, true}, {b, 0, false}, {b, 1, true}} {
+				done, err := c.db.Nodes.ReplaceParts(t.Context(), c.writes, fmt.Sprint("after ", c.writes))
+				checktest.MustNoError(t, err, "replace the parts after %d writes", c.writes)
+				checktest.Equal(t, done, c.done, "whether the parts are replaced after %d writes", c.writes)
+			}
+			all, err = a.Nodes.List(t.Context())
+			checktest.MustNoError(t, err, "list the parts")
+			checktest.Equal(t, all[0].Parts, "after 1", "parts")
+			checktest.Equal(t, all[1].PartsWrites, 2, "writes of the parts")
 			checktest.MustNoError(t, a.Nodes.Remove(t.Context(), "a"), "remove")
 			all, err = b.Nodes.List(t.Context())
 			checktest.MustNoError(t, err, "list")
