@@ -77,7 +77,7 @@ type Options struct {
 // Fleet is this node's membership. It is safe for concurrent use.
 type Fleet struct {
 	o     Options
-	start time.Time
+	clock bootClock
 	quiet int64                   // the time (see uptime) until which other nodes may have leases from a former database
 	until atomic.Int64            // the time (see uptime) until which memory is current; 0 before the first lease
 	all   atomic.Pointer[renewal] // the last renewal
@@ -106,7 +106,7 @@ func New(o Options) *Fleet {
 	if o.News == nil {
 		o.News = func() {}
 	}
-	f := &Fleet{o: o, start: o.Now(), wake: make(chan struct{}, 1), budgets: map[string]*budget{}}
+	f := &Fleet{o: o, clock: bootClock{now: o.Now, start: o.Now()}, wake: make(chan struct{}, 1), budgets: map[string]*budget{}}
 	if o.Replaced {
 		f.quiet = f.uptime() + int64(nodes.Lease)
 	}
@@ -120,10 +120,10 @@ func (f *Fleet) IsCurrent() bool { return f.uptime() < f.until.Load() }
 
 // uptime returns a time in nanoseconds. If the system has such a clock, it includes the time in which the machine was suspended.
 func (f *Fleet) uptime() int64 {
-	if t, ok := readBootTime(); ok {
+	if t, ok := f.clock.read(); ok {
 		return t
 	}
-	return int64(f.o.Now().Sub(f.start)) + 1 // so that it is never 0
+	return int64(f.o.Now().Sub(f.clock.start)) + 1 // so that it is never 0
 }
 
 // ID returns the name of this node.

@@ -39,8 +39,13 @@ func openBrokenClock() *clockState {
 	return (*clockState)(unsafe.Pointer(&shared[0]))
 }
 
-// readBootTime returns the time since the machine was started, by the broken clock.
-func readBootTime() (nanoseconds int64, ok bool) {
+// bootClock is the broken clock.
+type bootClock struct {
+	now   func() time.Time
+	start time.Time
+}
+
+func (*bootClock) read() (nanoseconds int64, ok bool) {
 	atomic.AddInt64(&brokenClock.reads, 1)
 	at, lost := readClocks()
 	return at - lost, true
