@@ -167,6 +167,12 @@ func (h *Records) readRecordsAt(c db.Conn, v *window, at int64) (found []recordT
 	if err != nil {
 		return nil, false, err
 	}
+	for _, s := range spots {
+		held := s.Record*records.Slots + v.shape.Slot
+		if err := records.ExpectPeriods(c, held, held); err != nil {
+			return nil, false, err
+		}
+	}
 	blocks := h.records.Open(c)
 	for _, s := range spots {
 		rec := &understudy.Record{Source: v.scan.Source, Kind: v.scan.Kind, Shape: v.scan.Shape}

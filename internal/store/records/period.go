@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"database/sql/driver"
 	"encoding/binary"
+	"fmt"
 
 	"understudy/internal/store/codec"
 	"understudy/internal/store/db"
@@ -57,9 +58,13 @@ const NeverNewest = -1
 func ReadCreation(c db.Conn, version int64) (at int64, err error) {
 	found, err := c.QueryRow(selectMade, []driver.Value{version / codec.PerBlock}, func(r []driver.Value) { at = r[0].(int64) })
 	if err == nil && !found {
-		err = db.NewDamageError("the time of version %d is missing", version)
+		err = newCreationError(version)
 	}
 	return at, err
+}
+
+func newCreationError(version int64) error {
+	return db.NewDamageError("the time of version %d is missing", version)
 }
 
 // Period is a time in which a record looked the same in one shape, or was deleted (Version 0).
@@ -70,22 +75,24 @@ type Period struct {
 	Seen, State           int64 // when the record was last seen, and its state bits; both only of the current period
 }
 
-var (
-	selectPast = &db.Statement{Head: `SELECT held, number, coalesce(version, number), since, 0, 0 FROM past
-		WHERE held BETWEEN ?1 AND ?2 AND since IS DISTINCT FROM -1
-		UNION ALL SELECT number, coalesce(stretch, version), CASE WHEN state & 4 <> 0 THEN 0 ELSE version END, since, seen, state FROM held
-		WHERE number BETWEEN ?1 AND ?2 AND since IS DISTINCT FROM -1 ORDER BY 1, 2 DESC`}
-)
+var selectPast = &db.Statement{Head: fmt.Sprintf(`SELECT held, number, coalesce(version, number),
+	coalesce(since, (SELECT at FROM made WHERE block <= coalesce(version, number) / %[1]d ORDER BY block DESC LIMIT 1)), 0, 0 FROM past
+	WHERE held BETWEEN ?1 AND ?2 AND since IS DISTINCT FROM -1
+	UNION ALL SELECT number, coalesce(stretch, version), CASE WHEN state & 4 <> 0 THEN 0 ELSE version END,
+	coalesce(since, (SELECT at FROM made WHERE block <= version / %[1]d ORDER BY block DESC LIMIT 1)), seen, state FROM held
+	WHERE number BETWEEN ?1 AND ?2 AND since IS DISTINCT FROM -1 ORDER BY 1, 2 DESC`, codec.PerBlock)}
+
+// ExpectPeriods announces a call of ReadPeriods in the open transaction.
+func ExpectPeriods(c db.Conn, first, last int64) error { return c.Expect(selectPast, 0, first, last) }
 
 // ReadPeriods returns the periods of the held rows from first to last. They are sorted by row, newest period
 // first. A period that began while the clock was ahead gets the start of the next period.
 func ReadPeriods(c db.Conn, first, last int64) (all []Period, err error) {
 	err = c.Query(selectPast, 0, []driver.Value{first, last}, func(r []driver.Value) error {
 		one := Period{Held: r[0].(int64), Number: r[1].(int64), Version: r[2].(int64), Seen: r[4].(int64), State: r[5].(int64)}
-		if r[3] != nil {
-			one.Since = r[3].(int64)
-		} else if one.Since, err = ReadCreation(c, one.Version); err != nil {
-			return err
+		var ok bool
+		if one.Since, ok = r[3].(int64); !ok {
+			return newCreationError(one.Version)
 		}
 		if n := len(all); n > 0 && all[n-1].Held == one.Held {
 			one.Until = all[n-1].Since
