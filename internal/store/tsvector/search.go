@@ -27,10 +27,9 @@ const (
 	readFound   = 1 << 17 // the maximum number of postings from the index that are read at once, 1 MiB
 )
 
-// settings prevent PostgreSQL from choosing slower plans: compiling, starting more processes, reading the whole table,
+// settings prevent PostgreSQL from choosing slower plans, in addition to those of each transaction: starting more processes,
 // sorting rows that an index has in order, and forgetting which rows of a page were found.
-var settings = [][2]string{{"jit", "off"}, {"max_parallel_workers_per_gather", "0"}, {"enable_seqscan", "off"}, {"enable_sort", "off"},
-	{"work_mem", "64MB"}}
+var settings = [][2]string{{"max_parallel_workers_per_gather", "0"}, {"enable_sort", "off"}, {"work_mem", "64MB"}}
 
 // changeSettings and restoreSettings run before and after each search, because the other statements of the transaction
 // need the normal settings. A setting with a dot in its name is a variable.
@@ -76,6 +75,7 @@ type search struct {
 	near, all *statement
 	size      int            // how many postings the last read in order returned
 	next      int64          // the position after the last posting that was read
+	span      int64          // how far the last read went
 	list      postings.Slice // postings that were read but not returned yet
 	ended     bool           // whether no row after those in list matches
 }
@@ -117,7 +117,7 @@ func (s *search) readInOrder(from int64) (enough bool, err error) {
 	if s.near == nil {
 		s.near = s.newStatement(inOrder, false)
 	}
-	if s.size > 0 && from == s.next {
+	if s.size > 0 && max(from-s.next, s.next-from) <= s.span {
 		s.size = min(4*s.size, readMax)
 	} else {
 		s.size = readFirst
@@ -157,7 +157,9 @@ func (s *search) run(st *statement, last ...driver.Value) error {
 		return err
 	}
 	if n := len(s.list.Spots); n > 0 {
-		s.next, _ = postings.Next(s.list.Spots[n-1], s.up)
+		end := s.list.Spots[n-1]
+		s.next, _ = postings.Next(end, s.up)
+		s.span = max(end-s.list.Spots[0], s.list.Spots[0]-end)
 	}
 	return s.c.Execute(restoreSettings, 0)
 }
