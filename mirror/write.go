@@ -318,5 +318,8 @@ func (co *composer) hasUnseenWrite(ctx context.Context, k *kind, c *request.Cove
 		}
 		k.writes.NoteSeen(at, id)
 	}
+	if many {
+		k.writes.NoteAllSeen(at)
+	}
 	return false
 }

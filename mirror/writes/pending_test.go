@@ -5,6 +5,7 @@ package writes
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -127,6 +128,22 @@ func TestACreationAnsweredAfterALaterWriteIsLookedUp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestManyUnseenWritesAreSeenOnce: after all records were shown, writes to many records need no longer be looked for.
+func TestManyUnseenWritesAreSeenOnce(t *testing.T) {
+	set, now := New("twilio", "calls", 0, nil), time.Unix(1, 0)
+	for n := range maxUnseen + 1 {
+		set.Note(now, strconv.Itoa(n))
+	}
+	at, _, many := set.UnseenWrites()
+	checktest.True(t, many, "more records were written than are remembered, and this is not noticed")
+	set.NoteAllSeen(at.Add(-1))
+	_, _, many = set.UnseenWrites()
+	checktest.True(t, many, "what was shown before the last write counts")
+	set.NoteAllSeen(at)
+	_, _, many = set.UnseenWrites()
+	checktest.True(t, !many, "writes that were shown are looked for")
 }
 
 // TestWriteOfAnotherProcessIsNotTakenForAnOwnOne: the store numbers a write of another process as this process has numbered a

@@ -355,6 +355,15 @@ func (s *Set) UnseenWrites() (at time.Time, unseen []string, many bool) {
 	return s.lastWrite, slices.Collect(maps.Keys(s.unseen)), s.unseenOverflow
 }
 
+// NoteAllSeen notes that a fetch after the given time has shown all records, unless a record was written after that time.
+func (s *Set) NoteAllSeen(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lastWrite.Equal(at) {
+		s.unseenOverflow = false
+	}
+}
+
 // NoteSeen notes that a fetch at the given time has shown a record, unless the record was written after that time.
 func (s *Set) NoteSeen(at time.Time, id string) {
 	s.mu.Lock()
