@@ -75,7 +75,6 @@ type search struct {
 	near, all *statement
 	size      int            // how many postings the last read in order returned
 	next      int64          // the position after the last posting that was read
-	span      int64          // how far the last read went
 	list      postings.Slice // postings that were read but not returned yet
 	ended     bool           // whether no row after those in list matches
 }
@@ -117,7 +116,7 @@ func (s *search) readInOrder(from int64) (enough bool, err error) {
 	if s.near == nil {
 		s.near = s.newStatement(inOrder, false)
 	}
-	if s.size > 0 && max(from-s.next, s.next-from) <= s.span {
+	if s.size > 0 && from == s.next {
 		s.size = min(4*s.size, readMax)
 	} else {
 		s.size = readFirst
@@ -157,9 +156,7 @@ func (s *search) run(st *statement, last ...driver.Value) error {
 		return err
 	}
 	if n := len(s.list.Spots); n > 0 {
-		end := s.list.Spots[n-1]
-		s.next, _ = postings.Next(end, s.up)
-		s.span = max(end-s.list.Spots[0], s.list.Spots[0]-end)
+		s.next, _ = postings.Next(s.list.Spots[n-1], s.up)
 	}
 	return s.c.Execute(restoreSettings, 0)
 }
