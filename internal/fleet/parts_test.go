@@ -22,7 +22,6 @@ type division struct {
 	parts  int
 	text   string
 	writes int64
-	at     time.Duration // the time
 	nodes  []*member
 }
 
