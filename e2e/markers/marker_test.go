@@ -153,7 +153,7 @@ func (g *garden) look(t *testing.T, faces []frontend, user string, may func(fate
 		for _, route := range f.routes {
 			for i, one := range g.triesOf(route) {
 				if i > 0 && (stranger && !g.some(8, one.path) || f.name == "viewer" && !g.some(2, fmt.Sprint(one)) ||
-					g.sparse && !g.some(40, fmt.Sprint(one))) {
+					g.sparse && !g.some(200, fmt.Sprint(one))) {
 					continue
 				}
 				check(f, one)
