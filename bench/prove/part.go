@@ -106,6 +106,7 @@ func find(ctx context.Context, root string) ([]part, error) {
 	}
 	random := withRapid(packages)
 	var kill, property, fuzz, race []part
+	together := raceTogether(gotool)
 	for _, p := range packages {
 		if len(p.TestGoFiles)+len(p.XTestGoFiles) == 0 {
 			continue
@@ -118,6 +119,10 @@ func find(ctx context.Context, root string) ([]part, error) {
 		test := func(args ...string) []string { return append([]string{gotool, "test", p.ImportPath}, args...) }
 		ok := regexp.MustCompile(`(?m)^(ok|FAIL|--- FAIL|panic).*$`)
 		own := []source{{module: ".", path: p.ImportPath, test: true}}
+		if slices.Contains(slices.Concat(p.TestImports, p.XTestImports), pgtest) || p.ImportPath == pgtest {
+			together.command = append(together.command, p.ImportPath)
+			together.sources = append(together.sources, own...)
+		}
 		for _, name := range tests {
 			switch {
 			case strings.HasPrefix(name, "Fuzz"):
@@ -156,7 +161,26 @@ func find(ctx context.Context, root string) ([]part, error) {
 			command: test("-race", "-gcflags=modernc.org/sqlite/lib=-race=false", "-count=1", "-shuffle=on", "-timeout=30m"), tell: ok,
 		})
 	}
+	if len(together.sources) > 0 {
+		race = append(race, together)
+	}
 	return slices.Concat(kill, wholeServer(gotool), property, fuzz, race, []part{reader(gotool), soak(gotool)}), nil
+}
+
+// pgtest is the package that starts PostgreSQL for tests.
+const pgtest = "understudy/internal/store/pgtest"
+
+// raceTogether runs the packages that use PostgreSQL at the same time, four by four, each with sixteen tests at a time and twenty times. The
+// caller adds the packages.
+func raceTogether(gotool string) part {
+	return part{
+		name: "race on PostgreSQL together", usual: 50 * time.Minute, limit: 3 * time.Hour,
+		command: []string{
+			gotool, "test", "-race", "-gcflags=modernc.org/sqlite/lib=-race=false", "-p=4", "-parallel=16",
+			"-count=" + or("PROVE_RACES", races), "-shuffle=on", "-timeout=3h",
+		},
+		tell: regexp.MustCompile(`(?m)^(ok|FAIL|--- FAIL|panic).*$`),
+	}
 }
 
 // wholeServer returns the parts that run the built binary. They are tests of the e2e module that have a full count, or
@@ -171,6 +195,7 @@ func wholeServer(gotool string) []part {
 		endToEnd(gotool, "lost", "crashes/TestNothingIsLost", "PROVE_WRITES="+or("PROVE_WRITES", lostWrites), `operations in `, 20*time.Minute),
 		withoutLane(gotool),
 		hiddenOnPostgreSQL(gotool),
+		readsOnPostgreSQL(gotool),
 		endToEnd(gotool, "full", "vendors/TestCaching", fullCounts+"=1", `passed: `, time.Minute),
 		endToEnd(gotool, "full", "vendors/TestGenericAtRandom", fullCounts+"=1", ` right \(`, 2*time.Minute),
 		endToEnd(gotool, "time", "hidden/TestHiddenValuesTakeAsLongAsUnknownOnes", "PROVE_HIDDEN="+or("PROVE_HIDDEN", hiddenOf), `--- PASS`, time.Minute),
@@ -222,6 +247,14 @@ func hiddenOnPostgreSQL(gotool string) part {
 	p := endToEnd(gotool, "sample", "hidden/.*", "UNDERSTUDY_STORE=postgresql", `^ok`, 2*time.Minute)
 	p.name = "sample e2e hidden on PostgreSQL"
 	p.command = append(p.command, "-skip=^TestUpstreamSecretStaysInside|TakeAsLong|ReadAsMuch")
+	return p
+}
+
+// readsOnPostgreSQL counts what is read for values that are hidden and for unknown ones, with PostgreSQL as the store.
+func readsOnPostgreSQL(gotool string) part {
+	p := endToEnd(gotool, "full", "hidden/TestHiddenValuesReadAsMuchAsUnknownOnes", "UNDERSTUDY_STORE=postgresql", `--- PASS`, 3*time.Minute)
+	p.name += " on PostgreSQL"
+	p.env = append(p.env, fullCounts+"=1")
 	return p
 }
 
