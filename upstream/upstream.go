@@ -181,6 +181,9 @@ type Health struct {
 // Budget returns the budget, which other processes may use too.
 func (c *Client) Budget() *throttle.Budget { return c.budget }
 
+// Breaker returns the breaker, which has the waits that the upstream asked for.
+func (c *Client) Breaker() *throttle.Breaker { return c.breaker }
+
 // Queue returns how full the queue is.
 func (c *Client) Queue() throttle.Queue { return c.budget.Stats() }
 

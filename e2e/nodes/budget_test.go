@@ -64,15 +64,21 @@ func (m *meter) check(t *testing.T, nodes int) {
 }
 
 // TestBudgetIsOneForAll: one busy process of three sends nearly as much as if it were alone. Busy ones share. What a dead one
-// had returns to the others. At no time is the sum too large.
+// had returns to the others. At no time is the sum too large. What the API asks one process to wait, the others wait, too.
 func TestBudgetIsOneForAll(t *testing.T) {
 	api, err := url.Parse(rig.StartAPI(t, "--latency", "100ms", "--records", "300").URL("slowapi"))
 	checktest.MustNoError(t, err, "address of the API")
 	m := &meter{}
+	var limited atomic.Bool
 	proxy := httputil.NewSingleHostReverseProxy(api)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.count(1)
 		defer m.count(-1)
+		if limited.CompareAndSwap(true, false) {
+			w.Header().Set("Retry-After", "60")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
 		proxy.ServeHTTP(w, r)
 	}))
 	t.Cleanup(front.Close)
@@ -143,4 +149,21 @@ func TestBudgetIsOneForAll(t *testing.T) {
 		rig.Pause(t.Context(), 10*time.Second)
 	}
 	m.check(t, len(g.nodes))
+
+	cancel()
+	readers.Wait()
+	limited.Store(true)
+	ask := func(node int) {
+		path := fmt.Sprintf("%s/Calls.json?PageSize=1&To=%%2B1555%07d", rig.Base, pages.Add(1))
+		_, err := rig.Ask(http.MethodGet, rig.Account+":"+rig.APIToken, g.nodes[node].URL("twilio")+path, "")
+		checktest.MustNoError(t, err, "GET %s", path)
+	}
+	ask(0)
+	rig.Await(t, func() string { // the API has asked one process to wait, so another one waits, too
+		began := time.Now()
+		if ask(1); m.since(began) > 0 {
+			return "the other process still asks the API"
+		}
+		return ""
+	})
 }

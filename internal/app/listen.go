@@ -180,7 +180,7 @@ func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 	f, err := feed.New(ctx, feed.Options{
 		Sharing: sharing, Sources: a.sources, Store: a.db, KV: a.db.KV, Policy: p.feed(), Token: a.opts.Dir.Token,
 		Enqueue: a.jobs.Enqueue, OnSubscribed: a.mirror.NoteReader,
-		Audit: a.audit, Now: time.Now, Logger: a.log,
+		Audit: a.audit, Now: time.Now, SharedNow: a.db.Jobs.Now, Logger: a.log,
 		Limits: feed.Limits{
 			MaxSubscribers: c.Subscribers, MaxEach: c.SubscribersEach, MaxBuffered: c.Buffer, Heartbeat: c.Heartbeat.Std(), Stall: c.Stall.Std(),
 			Wait: c.Wait.Std(), PollInterval: c.Look.Std(), Pause: c.Pause.Std(),

@@ -74,8 +74,8 @@ func (a *App) openFleet(ctx context.Context) error {
 		host = "unknown"
 	}
 	o := fleet.Options{
-		Table: a.db.Nodes, Refresh: a.db.Refresh, KV: a.db.KV, Now: time.Now, Logger: a.log, Client: &http.Client{Timeout: pokeClientTimeout},
-		Replaced: time.Since(a.saved.history.Since).Abs() < replacedTime,
+		Table: a.db.Nodes, Refresh: a.db.Refresh, KV: a.db.KV, Now: time.Now, SharedNow: a.db.Jobs.Now, Logger: a.log,
+		Client: &http.Client{Timeout: pokeClientTimeout}, Replaced: time.Since(a.saved.history.Since).Abs() < replacedTime,
 		Node: nodes.Node{ID: host + "-" + strings.ToLower(rand.Text()[:6]), Version: a.opts.Version,
 			Settings: fleet.NewSettings(cfg.SharedSettings())},
 	}
@@ -120,7 +120,7 @@ func (a *App) joinFleet(ctx context.Context, changes *feed.Feed, watches *watch.
 		}
 	})
 	for name, c := range a.clients {
-		a.saved.fleet.AddBudget(name, c.Budget())
+		a.saved.fleet.AddBudget(name, c.Budget(), c.Breaker())
 	}
 	a.tasks = append(a.tasks, a.saved.fleet.Run, a.saved.others.run)
 	return a.saved.fleet.Join(ctx, cmp.Or(a.opts.Settings.Nodes.URL, a.ports.viewer()))

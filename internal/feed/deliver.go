@@ -43,7 +43,7 @@ func (f *Feed) Deliver(ctx context.Context, run outbox.Run) error {
 func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 	for delivered := 0; ; {
 		state := one.progress.load()
-		if f.hooks.get(one.settings.Name) != one || state.Paused != "" || f.o.Now().Before(state.NotBefore) {
+		if f.hooks.get(one.settings.Name) != one || state.Paused != "" || f.o.SharedNow().Before(state.NotBefore) {
 			return nil
 		}
 		b, err := f.gatherBatch(ctx, one, state)
@@ -68,7 +68,7 @@ func (f *Feed) deliver(ctx context.Context, run outbox.Run, one *hook) error {
 				if b.count > 0 {
 					s.Error, s.Failing, s.NotBefore = "", time.Time{}, time.Time{}
 					s.Delivered += int64(b.count)
-					s.At = f.o.Now().UTC()
+					s.At = f.o.SharedNow().UTC()
 				}
 			})
 		}
@@ -182,7 +182,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state *hookState) 
 	if ctx.Err() != nil { // the job was cancelled, so the failure is not the receiver's
 		return false, ctx.Err()
 	}
-	now := f.o.Now()
+	now := f.o.SharedNow()
 	paused := ""
 	switch since := state.Failing; {
 	case answer.IsGone():

@@ -89,6 +89,7 @@ type Options struct {
 	// OnSubscribed is called repeatedly while a source has a subscriber. It may be nil.
 	OnSubscribed func(source string)
 	Now          func() time.Time // the clock; nil means time.Now
+	SharedNow    func() time.Time // the clock of what is saved about webhooks, which all processes share; nil means Now
 	Logger       *slog.Logger     // receives log messages; nil means no log
 }
 
@@ -132,6 +133,9 @@ func New(ctx context.Context, o Options) (*Feed, error) {
 		return nil, fmt.Errorf("feed: options need sources, a store, a gate and callers")
 	}
 	understudy.SetDefaults(&o.Logger, &o.Now)
+	if o.SharedNow == nil {
+		o.SharedNow = o.Now
+	}
 	if o.OnSubscribed == nil {
 		o.OnSubscribed = func(string) {}
 	}

@@ -239,7 +239,7 @@ func (h *hooks) isDue(one *hook, r *reader) bool {
 	one.progress.mu.Lock()
 	defer one.progress.mu.Unlock()
 	one.progress.due = one.progress.due || h.hasNews(one, r)
-	return one.progress.due && one.progress.state.Paused == "" && !h.f.o.Now().Before(one.progress.state.NotBefore)
+	return one.progress.due && one.progress.state.Paused == "" && !h.f.o.SharedNow().Before(one.progress.state.NotBefore)
 }
 
 // hasNews reports whether changes after progress.scanned pass the webhook's filters. Most changes do not pass, so

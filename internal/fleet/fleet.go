@@ -71,7 +71,9 @@ type Options struct {
 	Replaced bool
 	Client   *http.Client // sends the pokes; nil means http.DefaultClient
 	Now      func() time.Time
-	Logger   *slog.Logger
+	// SharedNow is a clock that all nodes share: the database's. The zero value means Now.
+	SharedNow func() time.Time
+	Logger    *slog.Logger
 }
 
 // Fleet is this node's membership. It is safe for concurrent use.
@@ -100,6 +102,9 @@ type renewal struct {
 // New returns the membership of a node that has not joined yet.
 func New(o Options) *Fleet {
 	understudy.SetDefaults(&o.Logger, &o.Now)
+	if o.SharedNow == nil {
+		o.SharedNow = o.Now
+	}
 	if o.Client == nil {
 		o.Client = http.DefaultClient
 	}

@@ -1,4 +1,4 @@
-// This file divides the budgets of requests between the nodes.
+// This file divides the budgets of requests between the nodes, and passes on the waits that a source has asked for.
 
 package fleet
 
@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"time"
 
+	"understudy"
 	"understudy/internal/store/nodes"
 )
 
@@ -19,9 +21,18 @@ type Budget interface {
 	SetParts(count, nodes int, isValid func() bool) (used int)
 }
 
+// Waits are the waits that a source has asked for; throttle.Breaker implements it.
+type Waits interface {
+	// Holds returns how long requests still wait, by the name of the limit that they count for.
+	Holds() map[string]time.Duration
+	// Hold lets the requests of a limit wait.
+	Hold(e *understudy.UpstreamError)
+}
+
 // budget is a budget with the number of parts that this node may use now, and may use once the database says so.
 type budget struct {
 	Budget
+	waits            Waits
 	now, next, nodes int
 }
 
@@ -30,10 +41,17 @@ type holding struct {
 	Node  string `json:"node"`
 	Has   int    `json:"has"`
 	Needs int    `json:"needs"`
+	// Waits are the times, in milliseconds of SharedNow, until which the source asked this node to wait, by the name of the limit.
+	Waits map[string]int64 `json:"waits,omitempty"`
 }
 
-// AddBudget adds the budget of a source to those that the nodes divide. Call it before Join.
-func (f *Fleet) AddBudget(source string, b Budget) { f.budgets[source] = &budget{Budget: b} }
+// sharedWait is the shortest difference to a known wait that is passed on, so that clocks that differ a little cause no writes.
+const sharedWait = time.Second
+
+// AddBudget adds the budget of a source to those that the nodes divide, and waits to those that they share. Call it before Join.
+func (f *Fleet) AddBudget(source string, b Budget, waits Waits) {
+	f.budgets[source] = &budget{Budget: b, waits: waits}
+}
 
 // splitBudgets gives parts to nodes that need them, and takes parts that no node has. all is what a renewal has read. If the
 // lease had ended, others may have taken the parts. A node stops using a part before the database says so, and begins
@@ -80,6 +98,7 @@ func (f *Fleet) moveParts(b *budget, list []holding) []holding {
 		mine := list[i]
 		list, i = append(slices.Delete(list, i, i+1), mine), len(list)-1
 	}
+	f.passWaits(b, &list[i], list)
 	list[i].Needs, list[i].Has = needs, b.now
 	free := parts + b.now
 	for _, h := range list {
@@ -89,6 +108,26 @@ func (f *Fleet) moveParts(b *budget, list []holding) []holding {
 	b.now = min(b.now, b.next)
 	list[i].Has = max(b.next, b.SetParts(b.now, b.nodes, f.IsCurrent))
 	return list
+}
+
+// passWaits notes in mine for what the source asked this node and those in list, and lets this node wait, too.
+func (f *Fleet) passWaits(b *budget, mine *holding, list []holding) {
+	now, known, held := f.o.SharedNow(), map[string]int64{}, b.waits.Holds()
+	for limit, left := range held {
+		known[limit] = now.Add(left).UnixMilli()
+	}
+	for _, h := range list {
+		for limit, until := range h.Waits {
+			left := time.UnixMilli(until).Sub(now)
+			if left > 0 && until+sharedWait.Milliseconds() > known[limit] {
+				known[limit] = until
+			}
+			if own, waits := held[limit]; left > own+sharedWait || left > 0 && !waits {
+				b.waits.Hold(&understudy.UpstreamError{Why: understudy.FailLimited, Status: 429, LimitName: limit, RetryAfter: left})
+			}
+		}
+	}
+	mine.Waits = known
 }
 
 // divide returns how many parts each node should have. First each gets a few, if there are enough. Then each gets what it

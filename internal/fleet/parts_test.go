@@ -4,15 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"understudy"
 	"understudy/internal/checktest"
 	"understudy/internal/fleet"
 	"understudy/internal/sample"
 	"understudy/internal/store/nodes"
+	"understudy/upstream/throttle"
 )
 
 // division is a table of nodes in memory, and the nodes on it. It has one budget with a number of parts.
@@ -22,12 +26,14 @@ type division struct {
 	parts  int
 	text   string
 	writes int64
+	now    time.Time
 	nodes  []*member
 }
 
 // member is a node and its budget.
 type member struct {
 	*fleet.Fleet
+	*throttle.Breaker
 	table    *division
 	id       string
 	isAlive  bool         // whether its lease lasts
@@ -88,8 +94,10 @@ func (d *division) check() {
 
 func (d *division) join() {
 	m := &member{table: d, id: fmt.Sprintf("n%02d", len(d.nodes))}
-	m.Fleet = fleet.New(fleet.Options{Table: d, Node: nodes.Node{ID: m.id}})
-	m.AddBudget("api", m)
+	now := func() time.Time { return d.now }
+	m.Breaker = throttle.NewBreaker(throttle.Options{Now: now, Logger: slog.New(slog.DiscardHandler)})
+	m.Fleet = fleet.New(fleet.Options{Table: d, Node: nodes.Node{ID: m.id}, SharedNow: now})
+	m.AddBudget("api", m, m)
 	d.nodes = append(d.nodes, m)
 }
 
@@ -134,7 +142,7 @@ func (d *division) renew(times int) {
 
 // start returns a division with nodes that have divided a budget, while nothing is needed.
 func startDivision(t *testing.T, parts, nodes int) *division {
-	d := &division{t: t, parts: parts}
+	d := &division{t: t, parts: parts, now: time.Unix(1e9, 0)}
 	d.text = "{}"
 	for range nodes {
 		d.join()
@@ -180,6 +188,32 @@ func TestPartsGoWhereTheyAreNeeded(t *testing.T) {
 		d.renew(2)
 		checktest.Equal(t, d.writes, before, "writes of the database although nothing has changed")
 	}
+}
+
+// TestWaitsAreShared: what the source asks one node, the others do, too, and nothing is written while it lasts.
+func TestWaitsAreShared(t *testing.T) {
+	d := startDivision(t, 20, 3)
+	isHeld := func(limit string) (held []bool) {
+		for _, m := range d.nodes {
+			held = append(held, m.Admit("key", limit, true).Err != nil)
+		}
+		return held
+	}
+	d.nodes[1].Hold(&understudy.UpstreamError{Why: understudy.FailLimited, Status: 429, LimitName: "search", RetryAfter: 30 * time.Second})
+	d.renew(2)
+	checktest.Equal(t, fmt.Sprint(isHeld("search")), "[true true true]", "nodes that wait with requests of the limit")
+	checktest.Equal(t, fmt.Sprint(isHeld("core")), "[false false false]", "nodes that wait with other requests")
+	before := d.writes
+	for range 29 {
+		d.now = d.now.Add(time.Second)
+		d.renew(2)
+	}
+	checktest.Equal(t, d.writes, before, "writes of the database although nothing has changed")
+	checktest.Equal(t, fmt.Sprint(isHeld("search")), "[true true true]", "nodes that wait until the end")
+	d.now = d.now.Add(time.Second)
+	d.renew(2)
+	checktest.Equal(t, fmt.Sprint(isHeld("search")), "[false false false]", "nodes that wait after the end")
+	checktest.True(t, !strings.Contains(d.text, "waits"), "the database still has a wait that has ended: %s", d.text)
 }
 
 // TestNodesTakeTurns: if there are fewer parts than nodes, each node that needs one has one part of the time.

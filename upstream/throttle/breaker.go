@@ -205,6 +205,19 @@ func (g *Breaker) Hold(e *understudy.UpstreamError) {
 	g.notify()
 }
 
+// Holds returns how long the requests that count for a limit still wait because upstream asked for it, by the name of the limit.
+func (g *Breaker) Holds() map[string]time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now, left := g.now(), map[string]time.Duration{}
+	for limit, h := range g.holds {
+		if h.until.After(now) {
+			left[limit] = h.until.Sub(now)
+		}
+	}
+	return left
+}
+
 // wait starts a wait that upstream asked for, and logs it.
 func (g *Breaker) wait(e *understudy.UpstreamError, now time.Time) {
 	if g.holds.wait(e, now) {
