@@ -80,18 +80,19 @@ func (c *eraseCmd) erase(ctx context.Context, p *process, server *admin) error {
 			return err
 		}
 		progress := terminal.NewProgress(p.stderr, "erase", p.quiet)
-		r, err := awaitReceipt(ctx, server, got.Receipt.Number)
+		r, all, err := awaitReceipt(ctx, server, got.Receipt.Number)
 		progress.End()
 		if err != nil {
 			return err
 		}
-		if got.Receipt = &r; c.Output.JSON {
+		if got.Receipt, got.Residue = &r, all.Residue; c.Output.JSON {
 			if err := json.NewEncoder(w).Encode(got); err != nil {
 				return err
 			}
 			continue
 		}
 		fmt.Fprintf(w, "erased %s\nreceipt %s\n", describeKinds(got.Found), describeReceipt(r))
+		printResidue(w, all)
 		if round == 0 {
 			fmt.Fprintln(w, "The provider still has these records: delete them there, too. Its answers with them are passed on but not stored.")
 		}
@@ -100,11 +101,12 @@ func (c *eraseCmd) erase(ctx context.Context, p *process, server *admin) error {
 }
 
 // awaitReceipt waits until the erasure with a receipt number is complete, but at most eraseTimeout.
-func awaitReceipt(ctx context.Context, server *admin, number int64) (r diagnostics.Receipt, err error) {
+func awaitReceipt(ctx context.Context, server *admin, number int64) (r diagnostics.Receipt, all diagnostics.Receipts, err error) {
 	ctx, cancel := context.WithTimeout(ctx, eraseTimeout)
 	defer cancel()
 	err = poll(ctx, func() (bool, error) {
-		all, err := readReceipts(ctx, server, number+1, 1)
+		var err error
+		all, err = readReceipts(ctx, server, number+1, 1)
 		if err != nil || len(all.Erasures) != 1 || all.Erasures[0].Number != number {
 			return false, err
 		}
@@ -112,10 +114,20 @@ func awaitReceipt(ctx context.Context, server *admin, number int64) (r diagnosti
 		return !r.Done.IsZero(), nil
 	})
 	if ctx.Err() != nil {
-		return r, fmt.Errorf("the erasure with receipt %d is not finished: %w; it goes on, and understudy erase --list shows its receipt",
+		return r, all, fmt.Errorf("the erasure with receipt %d is not finished: %w; it goes on, and understudy erase --list shows its receipt",
 			number, ctx.Err())
 	}
-	return r, err
+	return r, all, err
+}
+
+// printResidue prints where bytes of erased records may still be.
+func printResidue(w io.Writer, all diagnostics.Receipts) {
+	for i, r := range all.Residue {
+		if i == 0 {
+			fmt.Fprintln(w, "the database may still contain bytes of erased records:")
+		}
+		fmt.Fprintf(w, "  %s, until %s\n", r.Where, r.Until)
+	}
 }
 
 // describeKinds returns the number of records of each kind, such as "2 calls, 1 recordings", sorted by the name of the kind.
@@ -154,6 +166,7 @@ func (c *eraseCmd) printReceipts(ctx context.Context, w io.Writer, server *admin
 	for _, r := range all.Erasures {
 		fmt.Fprintln(w, describeReceipt(r))
 	}
+	printResidue(w, all)
 	if n := all.Waiting.Records; n > 0 {
 		fmt.Fprintf(w, "%s to be erased since %s\n", formatCount(int(n), "record"), all.Waiting.Since.UTC().Format(time.RFC3339))
 	} else if len(all.Erasures) == 0 {

@@ -26,9 +26,10 @@ type Erase struct {
 // Erasing is the response to POST /-/erase: the records found, and the receipt of the erasure. There is no receipt
 // if nothing was found or the request was a dry run.
 type Erasing struct {
-	Found   map[string]int `json:"found"`         // the number of records by kind
-	Own     bool           `json:"own,omitempty"` // whether the phone number belongs to the account
-	Receipt *Receipt       `json:"receipt,omitempty"`
+	Found   map[string]int  `json:"found"`         // the number of records by kind
+	Own     bool            `json:"own,omitempty"` // whether the phone number belongs to the account
+	Receipt *Receipt        `json:"receipt,omitempty"`
+	Residue []erase.Residue `json:"residue,omitempty"` // only in the output of the command
 }
 
 // Receipt describes one erasure. It identifies no person, because hash is a keyed hash of the number.
@@ -47,8 +48,9 @@ type Receipt struct {
 
 // Receipts is the response to GET /-/erasures, with the newest receipt first.
 type Receipts struct {
-	Waiting  erase.Waiting `json:"waiting"`
-	Erasures []Receipt     `json:"erasures"`
+	Waiting  erase.Waiting   `json:"waiting"`
+	Erasures []Receipt       `json:"erasures"`
+	Residue  []erase.Residue `json:"residue,omitempty"` // where bytes of erased records may still be; none in a SQLite file
 }
 
 const (

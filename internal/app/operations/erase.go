@@ -211,5 +211,8 @@ func (h *Eraser) ListReceipts(ctx context.Context, before int64, limit int) (all
 	for _, e := range list {
 		all.Erasures = append(all.Erasures, newReceipt(e))
 	}
+	if err == nil && len(list) > 0 && !list[0].Done.IsZero() {
+		all.Residue, err = h.DB.Eraser.ListResidue(ctx)
+	}
 	return all, err
 }

@@ -143,6 +143,14 @@ type Engine interface {
 	// Sanitize overwrites what the files still contain of deleted or changed rows, and returns how many bytes it
 	// overwrote. Only one goroutine at a time may call it.
 	Sanitize(ctx context.Context, p *Pool) (overwritten int64, err error)
+	// ListResidue returns where bytes of deleted rows may still be after Sanitize.
+	ListResidue(c Conn) ([]Residue, error)
+}
+
+// Residue is a place where bytes of deleted rows may still be, and what ends that.
+type Residue struct {
+	Where string `json:"where"`
+	Until string `json:"until"`
 }
 
 // Space is disk space in bytes.

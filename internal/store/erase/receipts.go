@@ -89,6 +89,18 @@ func (r *Eraser) ReadErasures(ctx context.Context, before int64, limit int) (all
 	return all, db.WrapError(false, err, "read the receipts")
 }
 
+// Residue is a place where bytes of erased records may still be.
+type Residue = db.Residue
+
+// ListResidue returns where bytes of erased records may still be.
+func (r *Eraser) ListResidue(ctx context.Context) (all []Residue, err error) {
+	err = r.pool.Read(ctx, func(c db.Conn) error {
+		all, err = r.pool.Engine.ListResidue(c)
+		return err
+	})
+	return all, db.WrapError(false, err, "read where erased bytes remain")
+}
+
 // readErasures returns the receipts with numbers above after, up to and including last.
 func readErasures(c db.Conn, after, last int64, limit int) (all []Erasure, err error) {
 	if limit <= 0 {
