@@ -21,6 +21,7 @@ import (
 	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/frontend"
+	"understudy/kit/retry"
 )
 
 type serveCmd struct {
@@ -43,20 +44,40 @@ func (c *serveCmd) Help() string {
 		"SIGHUP reads the settings file again.\n\nTo try it without a settings file or an account: understudy demo"
 }
 
-// Run runs the server until the first signal. It starts the server again if another server answers for the database.
+// maxReopens is how often in a row the database may fail to open after another server has taken it over: about half a minute.
+const maxReopens = 10
+
+// Run runs the server until the first signal.
 func (c *serveCmd) Run(ctx context.Context, p *process) error {
-	err := understudy.ErrReplaced
-	for errors.Is(err, understudy.ErrReplaced) && ctx.Err() == nil {
-		err = c.serve(ctx, p)
+	return restart(ctx, p.stderr, time.Second, func() (bool, error) { return c.serve(ctx, p) })
+}
+
+// restart calls serve until the server ends. It calls serve again if another server answers for the database. Such a server may refuse
+// connections at first, so restart then goes on after an error. serve returns whether it has answered requests.
+func restart(ctx context.Context, log io.Writer, pause time.Duration, serve func() (answered bool, err error)) error {
+	for replaced, tries := false, 0; ; tries++ {
+		answered, err := serve()
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case errors.Is(err, understudy.ErrReplaced):
+			replaced, tries = true, 0
+		case err == nil || answered || !replaced || tries == maxReopens:
+			return err
+		default:
+			fmt.Fprintln(log, "understudy: the server could not start again; it tries again soon:", err)
+			if retry.Wait(ctx, retry.Backoff(pause, 4*pause, tries-1)) != nil {
+				return err
+			}
+		}
 	}
-	return err
 }
 
 // serve runs the server.
-func (c *serveCmd) serve(ctx context.Context, p *process) error {
+func (c *serveCmd) serve(ctx context.Context, p *process) (answered bool, err error) {
 	cfg, folderPath, secrets, err := c.readSettings(p)
 	if err != nil {
-		return err
+		return false, err
 	}
 	hup, stop := hangupSignals()
 	defer stop()
@@ -66,17 +87,17 @@ func (c *serveCmd) serve(ctx context.Context, p *process) error {
 	}
 	dir, err := datadir.Open(cfg.Data, false)
 	if err != nil {
-		return err
+		return false, err
 	}
 	h, err := app.Build(ctx, app.Options{Settings: cfg, Folder: folderPath, Secrets: secrets, Dir: dir, By: "config", Version: version(),
 		Stderr: p.stderr, ReadSettings: again, Hangup: hup})
 	if err != nil {
-		return errors.Join(err, dir.Close())
+		return false, errors.Join(err, dir.Close())
 	}
 	printAnswering(p, time.Now())
 	h.PrintAddresses(p.stdout)
 	printReady(p.stdout)
-	return errors.Join(h.Serve(ctx, nil, []frontend.Task{gctune.Task(p.env, cfg.Limits.MemoryLimit(os.ReadFile))}), dir.Close())
+	return true, errors.Join(h.Serve(ctx, nil, []frontend.Task{gctune.Task(p.env, cfg.Limits.MemoryLimit(os.ReadFile))}), dir.Close())
 }
 
 // readSettings returns the settings in the file or those that --generic makes. Flags override them.
