@@ -144,9 +144,13 @@ func (c *Claimed) Count(s JobState) {
 	}
 }
 
+// OutsideWorker is the Worker of a job that a program outside the server runs. Its lease lasts when the server starts again.
+const OutsideWorker = "outside"
+
 // Heartbeat tells the store that a run is still alive.
 type Heartbeat struct {
 	Number, Fence int64
+	Kind, Key     string    // identify the job if Number is 0
 	LeaseEnd      time.Time // the new end of the lease
 	Progress      Progress
 }
@@ -160,6 +164,7 @@ type HeartbeatReply struct {
 // JobResult says how a run ended. State is the job's next state.
 type JobResult struct {
 	Number, Fence int64
+	Kind, Key     string // identify the job if Number is 0
 	At            time.Time
 	State         JobState // the next state of the job; JobWaiting means that it runs again, at RunAfter or later
 	Error         string

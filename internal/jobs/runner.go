@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/retry"
 	"understudy/kit/semaphore"
 )
 
@@ -51,6 +52,7 @@ type loop struct {
 	firstClaimAlone bool
 	claimAt         time.Time // when to claim jobs if nothing wakes the loop earlier
 	trimAt          time.Time
+	blocked         int          // the number of consecutive claims that left due jobs
 	endedRuns       atomic.Int64 // the number of runs that ended since the archive was last trimmed; the goroutines of the runs change it
 }
 
@@ -90,7 +92,8 @@ func (r *Runner) Stats() Stats {
 // Intervals and limits of the runner's loop.
 const (
 	writeTimeout     = 10 * time.Second // the longest time of one write
-	retryInterval    = time.Second      // the wait before the loop tries again to claim a due job
+	firstRetry       = 20 * time.Millisecond
+	retryInterval    = time.Second // the longest wait before the loop tries again to claim a due job
 	trimInterval     = 10 * time.Minute
 	trimAfterRuns    = 100 // the number of ended runs after which the archive is trimmed
 	progressInterval = time.Second
@@ -202,8 +205,11 @@ func (r *Runner) scheduleClaim(now time.Time, got *understudy.Claimed) {
 	if !got.Next.IsZero() {
 		sooner(got.Next.Add(time.Millisecond)) // a millisecond later, because the lease counts as expired only after its end
 	}
-	if got.Blocked {
-		sooner(now.Add(retryInterval))
+	if !got.Blocked {
+		r.loop.blocked = 0
+	} else { // soon at first, because another process may only have been claiming the job
+		sooner(now.Add(retry.Backoff(firstRetry, retryInterval, r.loop.blocked)))
+		r.loop.blocked++
 	}
 	for _, p := range r.plans {
 		sooner(p.due)

@@ -206,9 +206,10 @@ func TestAFileOfTheFirstSchema(t *testing.T) {
 	file := storetest.SQL(t, path)
 	undo := []string{"ALTER TABLE kv RENAME TO note", "DROP TABLE annotation", "DROP TABLE pending", "DROP TABLE node",
 		"DROP TABLE node_claim", "DROP TABLE written", "DROP TABLE budget", "DROP INDEX page_whole",
+		"DROP INDEX job_outcome", "DROP TABLE job_kind",
 		"DELETE FROM goose_db_version WHERE version_id > 1"}
 	for _, topic := range []string{"catalog", "annotations", "indexes", "words", "moves", "silent", "erasures", "sessions", "credentials",
-		"watches", "keys", "kinds", "pages", "position", "needs", "progress"} {
+		"watches", "keys", "kinds", "pages", "position", "needs", "progress", "jobs"} {
 		undo = append(undo, "ALTER TABLE counter DROP COLUMN "+topic)
 	}
 	for _, s := range undo {

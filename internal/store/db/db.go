@@ -62,6 +62,9 @@ type Conn interface {
 	// RunDurably runs work whose transactions survive a crash of the machine once they are committed, as do all
 	// earlier commits. Do not call it inside a transaction.
 	RunDurably(work func() (broken bool, err error)) (broken bool, err error)
+	// SetDurable says whether the open transaction must survive a crash of the machine once it is committed. An engine
+	// without such a choice for one transaction does nothing.
+	SetDurable(durable bool) error
 	// LimitTime runs work and starts none of its statements after max. If the time is over, it returns a Fault
 	// with a reason. The caller must then roll back the transaction.
 	LimitTime(ctx context.Context, max time.Duration, work func() error) error
@@ -118,6 +121,9 @@ type Engine interface {
 	Dial(ctx context.Context, writing bool) (Conn, error)
 	// IsDistant reports whether each query costs a round trip, so that it pays to Expect queries.
 	IsDistant() bool
+	// CanLockRows reports whether writing transactions lock only the rows that they change, so that several connections can
+	// write at once.
+	CanLockRows() bool
 	// Prepare checks that the database is empty or ours, and migrates it to the newest schema. It leaves any
 	// other database as it is and returns an error that says what to do.
 	Prepare(ctx context.Context, writer Conn) error

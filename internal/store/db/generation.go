@@ -37,6 +37,7 @@ const (
 	Progress                 // the states of walks and webhooks, among the small values
 	Kinds                    // how often there was a write to each kind
 	Pages                    // pages were deleted that must not be shown any more
+	Jobs                     // jobs were added, or wait again
 	position                 // the changes of all topics that every node must have seen before a call returns
 	timeline                 // not a topic: the number of the database's history, which is another one after a standby was promoted
 	topics
@@ -47,7 +48,7 @@ var awaited = [topics]bool{Silent: true, Erasures: true, Sessions: true, Credent
 
 // columns are the columns of table counter with the numbers of the topics.
 var columns = [timeline]string{"catalog", "annotations", "indexes", "words", "moves", "silent", "erasures", "sessions", "credentials",
-	"watches", "keys", "progress", "kinds", "pages", "position"}
+	"watches", "keys", "progress", "kinds", "pages", "jobs", "position"}
 
 var selectTopics = "SELECT " + strings.Join(columns[:], ", ") + ", "
 

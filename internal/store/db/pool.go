@@ -19,6 +19,7 @@ import (
 const (
 	maxRuns  = 3                     // how often work is run at most
 	maxPause = 50 * time.Millisecond // the longest pause before work is run again
+	rowConns = 4                     // the number of connections of ChangeRows
 )
 
 // Pool manages the connections to one database.
@@ -30,6 +31,7 @@ type Pool struct {
 	writer  chan Conn     // holds the writing connection; a nil connection means: dial again
 	next    chan struct{} // has one element while a call of Write waits for the writing connection or has it
 	readers chan Conn     // holds the reading connections
+	rows    chan Conn     // holds the connections of ChangeRows; nil until they are used
 
 	mu     sync.Mutex
 	closed bool
@@ -45,8 +47,12 @@ type Pool struct {
 
 // NewPool returns a pool without connections. afterWrite is called after each write, before the next one begins.
 func NewPool(engine Engine, readers int, now func() time.Time, afterWrite func()) *Pool {
-	return &Pool{Engine: engine, now: now, afterWrite: afterWrite, writer: make(chan Conn, 1), next: make(chan struct{}, 1),
-		readers: make(chan Conn, readers), generations: selectGenerations}
+	p := &Pool{Engine: engine, now: now, afterWrite: afterWrite, writer: make(chan Conn, 1), next: make(chan struct{}, 1),
+		readers: make(chan Conn, readers), rows: make(chan Conn, rowConns), generations: selectGenerations}
+	for range rowConns {
+		p.rows <- nil
+	}
+	return p
 }
 
 // Start loads what the process remembers, puts the writing connection into the pool and opens the reading
@@ -169,6 +175,15 @@ func (p *Pool) ReleaseDurably(ctx context.Context, work func(c Conn) error) erro
 	return p.Release(ctx, DurableTransaction(ctx, work))
 }
 
+// ChangeRows runs work like ReleaseChange, for work that changes no topic and locks the rows that it changes. If the engine
+// locks rows, it runs beside the other writers of this and other processes, on a connection of its own.
+func (p *Pool) ChangeRows(ctx context.Context, work func(c Conn) error) error {
+	if !p.Engine.CanLockRows() {
+		return p.ReleaseChange(ctx, work)
+	}
+	return p.Use(ctx, p.rows, Transaction(ctx, work))
+}
+
 // Release runs work that deletes, as Write does. Such work may use the reserve.
 func (p *Pool) Release(ctx context.Context, work func(c Conn) (broken bool, err error)) error {
 	return p.Write(ctx, func(c Conn) (broken bool, err error) {
@@ -286,9 +301,11 @@ func (p *Pool) WaitForCalls() { p.active.Wait() }
 
 // Close closes the connections and the engine. No call may be running.
 func (p *Pool) Close() (err error) {
-	for range len(p.readers) {
-		if c := <-p.readers; c != nil {
-			err = errors.Join(err, c.Close())
+	for _, from := range []chan Conn{p.readers, p.rows} {
+		for range len(from) {
+			if c := <-from; c != nil {
+				err = errors.Join(err, c.Close())
+			}
 		}
 	}
 	select {

@@ -2,10 +2,13 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"understudy"
@@ -24,6 +27,13 @@ const (
 const jobColumns = `number, kind, key, payload, lane, once, attempts, weight, run_after, expires_at, state, attempt, fence, worker, error,
 	created, started, ended, lease_end, stop, again, done, total, note, mark`
 
+// The parts of claimJob that both engines have.
+const (
+	wantedKinds = "WITH want (kind, most, lease) AS "
+	claimed     = `state = 2, attempt = attempt + 1, fence = fence + 1, worker = ?, started = ?, stop = 0, done = 0, total = 0,
+		note = '', lease_end = ? + (SELECT lease FROM want WHERE want.kind = job.kind)`
+)
+
 var (
 	insertJob = &db.Statement{Head: `INSERT INTO job (kind, key, payload, lane, once, attempts, weight, run_after, expires_at,
 		created, mark, state)
@@ -32,30 +42,53 @@ var (
 
 	// loseLeases archives jobs with an expired lease or makes them wait again. An interrupted run counts as an
 	// attempt, so that a job that crashes its process is not repeated forever.
-	loseLeases = nodes.NewStatement(`UPDATE job SET
+	loseLeases = skipLocked(nodes.NewStatement(`WITH lost AS MATERIALIZED (SELECT number FROM job
+		WHERE state = 2 AND (lease_end < ?1 OR (?2 <> 0 AND worker <> ?3 AND worker <> '`+understudy.OutsideWorker+`')
+			OR once = 0 AND attempt < attempts AND worker IN (SELECT id FROM node WHERE alive < `, `)) LIMIT ?4) UPDATE job SET
 		state = CASE WHEN stop = 1 THEN 5 WHEN once = 1 OR attempt >= attempts THEN 4 ELSE 1 END,
 		ended = CASE WHEN stop = 1 OR once = 1 OR attempt >= attempts THEN CAST(?1 AS BIGINT) ELSE 0 END,
 		error = CASE WHEN stop = 1 THEN 'cancelled' WHEN once = 1 THEN 'broke off: its process ended or was not heard of; it runs at most once'
 			ELSE 'broke off: its process ended or was not heard of' END,
 		run_after = ?1, lease_end = 0
-		WHERE number IN (SELECT number FROM job WHERE state = 2 AND (lease_end < ?1 OR (?2 <> 0 AND worker <> ?3)
-			OR once = 0 AND attempt < attempts AND worker IN (SELECT id FROM node WHERE alive < `, `)) LIMIT ?4) RETURNING state`)
-	expireJobs = &db.Statement{Head: `UPDATE job SET state = 6, ended = ?1
-		WHERE number IN (SELECT number FROM job WHERE state = 1 AND expires_at > 0 AND expires_at <= ?1 LIMIT ?2) RETURNING number`}
+		WHERE number IN (SELECT number FROM lost) RETURNING state`))
+	expireJobs = skipLocked(&db.Statement{Head: `WITH late AS MATERIALIZED (SELECT number FROM job
+		WHERE state = 1 AND expires_at > 0 AND expires_at <= ?1 LIMIT ?2) UPDATE job
+		SET state = 6, ended = ?1 WHERE number IN (SELECT number FROM late) RETURNING number`})
 
 	// claimJob claims the job whose turn it is. room are the kinds and lanes with a free place, counted over
 	// all processes. Each offers its first candidate by a seek in an index, so the cost does not grow with the
-	// number of waiting jobs. Only one transaction at a time writes, so no row is locked.
-	claimJob = &db.Statement{Head: "WITH want (kind, most, lease) AS (VALUES ", Tuple: "(?, CAST(? AS BIGINT), CAST(? AS BIGINT))", Tail: `),
+	// number of waiting jobs. An engine that locks rows claims at once all jobs of the candidate's kind and lane that come before the
+	// candidate of any other kind, except those that another process claims.
+	claimJob = &db.Statement{Head: wantedKinds + "(VALUES ", Tuple: "(?, CAST(? AS BIGINT), CAST(? AS BIGINT))", Tail: `),
 		room AS (SELECT w.kind, l.lane FROM want w, (SELECT 0 AS lane UNION ALL SELECT 1 UNION ALL SELECT 2) l
 			WHERE l.lane <= ? AND (SELECT count(*) FROM job r WHERE r.state = 2 AND r.kind = w.kind) < w.most),
 		first AS (SELECT (SELECT j.number FROM job j WHERE j.state = 1 AND j.kind = room.kind AND j.lane = room.lane
 		AND j.run_after <= ? AND j.weight <= ?
 			ORDER BY j.run_after, j.number LIMIT 1) AS number FROM room)
-		UPDATE job SET state = 2, attempt = attempt + 1, fence = fence + 1, worker = ?, started = ?, stop = 0, done = 0, total = 0, note = '',
-			lease_end = ? + (SELECT lease FROM want WHERE want.kind = job.kind)
-		WHERE number = (SELECT j.number FROM first JOIN job j ON j.number = first.number ORDER BY j.lane, j.run_after, j.number LIMIT 1)
+		UPDATE job SET ` + claimed + `
+		WHERE number = (SELECT j.number FROM first JOIN job j ON j.number = first.number WHERE j.run_after <= ? AND j.weight <= ?
+			ORDER BY j.lane, j.run_after, j.number LIMIT min(?, 1))
+		RETURNING ` + jobColumns,
+		Standard: wantedKinds + `(VALUES {}),
+		room AS (SELECT w.kind, l.lane, w.most - (SELECT count(*) FROM job r WHERE r.state = 2 AND r.kind = w.kind) AS free
+			FROM want w, (VALUES (0), (1), (2)) l (lane) WHERE l.lane <= ?),
+		first AS (SELECT room.*, (SELECT j.number FROM job j WHERE j.state = 1 AND j.kind = room.kind AND j.lane = room.lane
+			AND j.run_after <= ? AND j.weight <= ? ORDER BY j.run_after, j.number LIMIT 1) AS number FROM room WHERE free > 0),
+		turn AS MATERIALIZED (SELECT f.kind, f.lane, f.free, lead(j.run_after) OVER turns AS after, lead(j.number) OVER turns AS number
+			FROM first f JOIN job j ON j.number = f.number WINDOW turns AS (PARTITION BY f.lane ORDER BY j.run_after, j.number)
+			ORDER BY f.lane, j.run_after, j.number LIMIT 1)
+		UPDATE job SET ` + claimed + ` WHERE number = ANY (ARRAY(SELECT j.number FROM turn, LATERAL (SELECT j.number FROM job j
+			WHERE j.state = 1 AND j.kind = turn.kind AND j.lane = turn.lane AND (j.run_after, j.number) <
+				(coalesce(turn.after, ?), coalesce(turn.number, 9223372036854775807))
+			AND j.weight <= ? ORDER BY j.run_after, j.number LIMIT least(turn.free, ?) FOR UPDATE SKIP LOCKED) j))
 		RETURNING ` + jobColumns}
+	// lockKinds returns those of the kinds that have a due job, after no other transaction claims jobs of these kinds, so that their running
+	// jobs can be counted. It is for engines that lock rows, as is insertKinds, which comes before it.
+	lockKinds = &db.Statement{Head: "WITH want (kind) AS (VALUES ", Tuple: "(?)", Tail: `)
+		SELECT k.kind FROM job_kind k JOIN want ON want.kind = k.kind
+		WHERE EXISTS (SELECT 1 FROM (VALUES (0), (1), (2)) l (lane) JOIN job j ON j.lane = l.lane
+			WHERE j.state = 1 AND j.kind = k.kind AND j.run_after <= ?) ORDER BY k.kind FOR UPDATE OF k`}
+	insertKinds = &db.Statement{Head: "INSERT INTO job_kind (kind) VALUES ", Tuple: "(?)", Tail: " ON CONFLICT DO NOTHING"}
 	// nextJob reads when the next job of the given kinds is planned, and whether a job is due already.
 	nextJob = &db.Statement{Head: "WITH want (kind) AS (VALUES ", Tuple: "(?)", Tail: `),
 		seat AS (SELECT w.kind, l.lane FROM want w, (SELECT 0 AS lane UNION ALL SELECT 1 UNION ALL SELECT 2) l)
@@ -67,11 +100,30 @@ var (
 			EXISTS (SELECT 1 FROM seat JOIN job j ON j.kind = seat.kind AND j.lane = seat.lane WHERE j.state = 1 AND j.run_after <= ?)`}
 )
 
+// skipLocked returns a statement whose CTE selects the rows to change. If the engine locks rows, it leaves out the rows that another
+// transaction has locked.
+func skipLocked(st *db.Statement) *db.Statement {
+	st.Standard = strings.Replace(cmp.Or(st.Standard, st.Head), ") UPDATE", " FOR UPDATE SKIP LOCKED) UPDATE", 1)
+	return st
+}
+
 // Queue keeps jobs in the database. It is safe for concurrent use.
-type Queue struct{ pool *db.Pool }
+type Queue struct {
+	pool *db.Pool
+	ends combiner[understudy.JobResult, ended]
+}
 
 // NewQueue returns the job queue of a database.
-func NewQueue(pool *db.Pool) *Queue { return &Queue{pool} }
+func NewQueue(pool *db.Pool) *Queue {
+	q := &Queue{pool: pool}
+	q.ends.run = q.endJobs
+	return q
+}
+
+// SetNews makes the queue call news after another process has added jobs. news must not wait. Call it before the store is used.
+func (q *Queue) SetNews(news func()) {
+	q.pool.SetLoader(db.Jobs, func(context.Context, db.Conn) error { news(); return nil })
+}
 
 // Now returns the time by the clock that the processes on the database share. Leases and scheduled times are compared with it.
 func (q *Queue) Now() time.Time { return q.pool.Now() }
@@ -136,6 +188,7 @@ func (q *Queue) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.J
 	}
 	var numbers []int64
 	err := q.pool.ChangeDurably(ctx, func(c db.Conn) error {
+		q.pool.MarkChanged(db.Jobs)
 		numbers = make([]int64, 0, len(jobs))
 		for i := range jobs {
 			n, err := addJob(c, now, &jobs[i])
@@ -175,17 +228,21 @@ func (q *Queue) ClaimJobs(ctx context.Context, want understudy.Claim) (understud
 		return understudy.Claimed{}, db.WrapError(true, err, "claim jobs")
 	}
 	var got understudy.Claimed
-	err := q.pool.ReleaseChange(ctx, func(c db.Conn) error {
+	err := q.pool.ChangeRows(ctx, func(c db.Conn) error {
 		got = understudy.Claimed{}
-		if err := sweepJobs(c, &want, &got); err != nil {
+		err := sweepJobs(c, &want, &got)
+		if err == nil {
+			err = q.claimJobs(c, &want, &got)
+		}
+		if err == nil {
+			err = readNext(c, &want, &got)
+		}
+		if err != nil {
 			return err
 		}
-		if err := claimJobs(c, &want, &got); err != nil {
-			return err
-		}
-		return readNext(c, &want, &got)
+		return c.SetDurable(slices.ContainsFunc(got.Jobs, isAtMostOnce))
 	})
-	if err == nil {
+	if err == nil && !q.pool.Engine.CanLockRows() {
 		err = q.syncClaims(ctx, got.Jobs)
 	}
 	if err != nil {
@@ -201,7 +258,7 @@ var stampJob = &db.Statement{Head: "UPDATE job SET lease_end = lease_end + ? WHE
 // syncClaims makes claims durable if one of the jobs runs at most once. Otherwise a crash of the machine could
 // make that job run again. A durable commit also makes earlier commits durable. Other jobs may run again.
 func (q *Queue) syncClaims(ctx context.Context, claimed []understudy.Job) error {
-	i := slices.IndexFunc(claimed, func(j understudy.Job) bool { return j.AtMostOnce })
+	i := slices.IndexFunc(claimed, isAtMostOnce)
 	if i < 0 {
 		return nil
 	}
@@ -211,6 +268,35 @@ func (q *Queue) syncClaims(ctx context.Context, claimed []understudy.Job) error 
 		}
 		return c.Execute(stampJob, 0, int64(-1), claimed[i].Number)
 	})
+}
+
+func isAtMostOnce(j understudy.Job) bool { return j.AtMostOnce }
+
+// lockKinds returns the kinds of which jobs may be claimed. If the engine locks rows, it leaves out
+// kinds with a limit that have no due job.
+func (q *Queue) lockKinds(c db.Conn, want *understudy.Claim) ([]understudy.ClaimKind, error) {
+	limited := map[string]bool{} // and whether the kind is locked
+	var args []driver.Value
+	for _, k := range want.Kinds {
+		if k.MaxRunning < math.MaxInt32 && q.pool.Engine.CanLockRows() {
+			limited[k.Name] = false
+			args = append(args, k.Name)
+		}
+	}
+	if len(args) == 0 {
+		return want.Kinds, nil
+	}
+	if err := c.Execute(insertKinds, len(args), args...); err != nil {
+		return nil, err
+	}
+	err := c.Query(lockKinds, len(args), append(args, nanos(want.Now)), func(r []driver.Value) error {
+		limited[r[0].(string)] = true
+		return nil
+	})
+	return slices.DeleteFunc(slices.Clone(want.Kinds), func(k understudy.ClaimKind) bool {
+		locked, isLimited := limited[k.Name]
+		return isLimited && !locked
+	}), err
 }
 
 // maxKinds is the maximum number of kinds in a claim, because each kind is a tuple of one statement.
@@ -238,24 +324,33 @@ func sweepJobs(c db.Conn, want *understudy.Claim, got *understudy.Claimed) error
 	})
 }
 
-// claimJobs claims jobs one by one, up to the limit of the claim.
-func claimJobs(c db.Conn, want *understudy.Claim, got *understudy.Claimed) error {
+// claimJobs claims jobs, up to the limit of the claim.
+func (q *Queue) claimJobs(c db.Conn, want *understudy.Claim, got *understudy.Claimed) error {
+	kinds, err := q.lockKinds(c, want)
+	if err != nil {
+		return err
+	}
 	now := nanos(want.Now)
 	var args []driver.Value
-	for _, k := range want.Kinds {
+	for _, k := range kinds {
 		args = append(args, k.Name, int64(k.MaxRunning), int64(k.Lease))
 	}
-	args = append(args, int64(want.Priority), now, want.Weight, want.Worker, now, now)
-	for len(got.Jobs) < want.Limit {
+	for more := len(kinds) > 0; more && len(got.Jobs) < want.Limit; {
 		before := len(got.Jobs)
-		err := c.Query(claimJob, len(want.Kinds), args, func(r []driver.Value) error {
-			got.Jobs = append(got.Jobs, jobOf(r))
-			return nil
-		})
-		if err != nil || len(got.Jobs) == before {
+		limit := int64(want.Limit - before)
+		err := c.Query(claimJob, len(kinds), append(args, int64(want.Priority), now, want.Weight, want.Worker, now, now, now, want.Weight, limit),
+			func(r []driver.Value) error {
+				got.Jobs = append(got.Jobs, jobOf(r))
+				return nil
+			})
+		if err != nil {
 			return err
 		}
+		more = len(got.Jobs) > before
 	}
+	slices.SortFunc(got.Jobs, func(a, b understudy.Job) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.RunAfter.Compare(b.RunAfter), cmp.Compare(a.Number, b.Number))
+	})
 	return nil
 }
 

@@ -61,12 +61,13 @@ func TestEveryColumnIsCopied(t *testing.T) {
 	for table, want := range move.Tables() {
 		if table == "counter" {
 			want = append(slices.Clone(want), "catalog", "annotations", "indexes", "words", "moves", "silent", "erasures", "sessions",
-				"credentials", "watches", "keys", "progress", "kinds", "pages", "position", "needs")
+				"credentials", "watches", "keys", "progress", "kinds", "pages", "position", "needs", "jobs")
 		}
 		equal(t, slices.Sorted(slices.Values(is[table])), slices.Sorted(slices.Values(want)), "columns of "+table)
 		delete(is, table)
 	}
-	equal(t, slices.Sorted(maps.Keys(is)), []string{"budget", "built", "node", "node_claim", "pending", "term_chunk", "term_run", "written"},
+	equal(t, slices.Sorted(maps.Keys(is)), []string{"budget", "built", "job_kind", "node", "node_claim", "pending", "term_chunk",
+		"term_run", "written"},
 		"tables that are not copied")
 }
 

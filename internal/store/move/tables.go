@@ -18,7 +18,7 @@ type table struct {
 }
 
 // tables are the tables that are copied, each after those that it refers to. Not copied are the indexes of terms and words,
-// which are built again, and what belongs to running processes (node, node_claim, written, budget). A minus marks a column
+// which are built again, and what belongs to running processes (node, node_claim, job_kind, written, budget). A minus marks a column
 // whose order falls, as in SQLite's tree.
 var tables = []*table{
 	newTable("source", "number", "name world change page"),

@@ -72,6 +72,9 @@ func (e *Engine) Name() string {
 // IsDistant implements db.Engine.
 func (e *Engine) IsDistant() bool { return true }
 
+// CanLockRows implements db.Engine.
+func (e *Engine) CanLockRows() bool { return true }
+
 // Dial implements db.Engine.
 func (e *Engine) Dial(ctx context.Context, _ bool) (db.Conn, error) {
 	c := &Conn{config: &e.config.Config, prepares: e.prepare, texts: map[variant]string{}, ahead: map[string]rows{}}

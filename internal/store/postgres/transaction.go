@@ -16,6 +16,7 @@ var (
 	beginRead  = &db.Statement{Head: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"}
 	commit     = &db.Statement{Head: "COMMIT"}
 	setDurable = &db.Statement{Head: "SET LOCAL synchronous_commit = on"}
+	setLosable = &db.Statement{Head: "SET LOCAL synchronous_commit = off"}
 	// While a table grows, the server has no statistics of it, or former ones. Then it would compile statements that return one row, and
 	// read whole tables that seem small. The statements of the store are written for the indexes.
 	setPlans = &db.Statement{Head: "SELECT set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true), " +
@@ -125,6 +126,14 @@ func (c *Conn) RunDurably(work func() (broken bool, err error)) (broken bool, er
 	c.durable = true
 	defer func() { c.durable = false }()
 	return work()
+}
+
+// SetDurable implements db.Conn. The server writes a commit that need not be durable to the disk a little later.
+func (c *Conn) SetDurable(durable bool) error {
+	if durable {
+		return c.Execute(setDurable, 0)
+	}
+	return c.Execute(setLosable, 0)
 }
 
 // LimitTime implements db.Conn. When the time is over, a running statement is cancelled. Statements that are still queued

@@ -246,6 +246,9 @@ func (c *Conn) checkLimit() error {
 	return c.limit.Err()
 }
 
+// SetDurable implements db.Conn. RunDurably decides it for SQLite.
+func (c *Conn) SetDurable(bool) error { return nil }
+
 // LimitTime implements db.Conn.
 func (c *Conn) LimitTime(ctx context.Context, max time.Duration, work func() error) error {
 	limit, cancel := context.WithTimeout(ctx, max)

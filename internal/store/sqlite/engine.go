@@ -58,6 +58,9 @@ func (e *Engine) Name() string { return e.path }
 // IsDistant implements db.Engine.
 func (e *Engine) IsDistant() bool { return false }
 
+// CanLockRows implements db.Engine. One connection at a time writes.
+func (e *Engine) CanLockRows() bool { return false }
+
 // Dial implements db.Engine. For a writing connection it sets the page size, the log size and the size limit.
 func (e *Engine) Dial(ctx context.Context, writing bool) (db.Conn, error) {
 	cache := readerCache
