@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"understudy/internal/store"
 	"understudy/internal/store/nodes"
 	"understudy/internal/store/storetest"
+	"understudy/kit/accesslog"
 	"understudy/request"
 )
 
@@ -219,15 +221,19 @@ func TestOnlySignedPokesAreAccepted(t *testing.T) {
 	o := fleet.Options{Table: &fakeTable{}, Node: nodes.Node{ID: "b"}, Secret: understudy.NewSecret("s3cret"),
 		Now: func() time.Time { return now }}
 	b := fleet.New(o)
+	var lines bytes.Buffer
+	access := accesslog.New(&lines)
 	poke := func(change func(r *http.Request)) int {
 		r := httptest.NewRequest(http.MethodPost, fleet.PokePath, nil)
 		b.SignPoke(r)
 		change(r)
 		w := httptest.NewRecorder()
-		b.ServeHTTP(w, r)
+		access.Handler(b, o.Now).ServeHTTP(w, r)
+		checktest.MustNoError(t, access.Flush(), "write the access log")
 		return w.Code
 	}
 	checktest.Equal(t, poke(func(*http.Request) {}), http.StatusNoContent, "a signed poke")
+	checktest.Equal(t, lines.String(), "", "the access log after a signed poke")
 	for name, change := range map[string]func(r *http.Request){
 		"no header":      func(r *http.Request) { r.Header.Del("Understudy-Node") },
 		"empty header":   func(r *http.Request) { r.Header.Set("Understudy-Node", "") },
@@ -238,6 +244,7 @@ func TestOnlySignedPokesAreAccepted(t *testing.T) {
 	} {
 		checktest.Equal(t, poke(change), http.StatusNotFound, "status with %s", name)
 	}
+	checktest.Equal(t, strings.Count(lines.String(), "status=404"), 6, "refused pokes in the access log: %s", &lines)
 	old := now
 	now = now.Add(31 * time.Second)
 	checktest.Equal(t, poke(func(r *http.Request) { r.Header.Set("Understudy-Node", b.SignedAt(old)) }), http.StatusNotFound, "an old poke")

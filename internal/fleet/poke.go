@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy/internal/store/nodes"
+	"understudy/kit/accesslog"
 )
 
 const (
@@ -107,6 +108,7 @@ func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	accesslog.LineOf(r.Context()).Skip = true // there may be many in a second
 	f.o.News()
 	select {
 	case f.wake <- struct{}{}:

@@ -64,7 +64,7 @@ var imports = map[string]string{
 		"internal/jobs internal/jsonapi internal/store internal/store/erase kit/jsonhttp request",
 	"internal/diagnostics/profile": ".",
 	"internal/export":              ". kit/limiter",
-	"internal/fleet":               ". internal/store/nodes kit/retry request",
+	"internal/fleet":               ". internal/store/nodes kit/accesslog kit/retry request",
 	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/webhook kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/suggest kit/token request spec",
 	"internal/frontend": "internal/config kit/jsonhttp kit/lru",

@@ -330,6 +330,7 @@ func (o *MoveOptions) awaitServers(ctx context.Context, c db.Conn) error {
 		}
 		if !told {
 			o.Notify("The copy is complete. Now stop all servers: until then they answer reads and cannot write.")
+			o.Report("waiting until the servers have stopped", 0, 0)
 		}
 		if err := retry.Wait(ctx, stopInterval); err != nil {
 			return err

@@ -30,6 +30,7 @@ type Line struct {
 	Outcome        string // how the response was made, such as a cache hit
 	Took           time.Duration
 	Upstream       time.Duration
+	Skip           bool // the line is not written
 }
 
 // Log collects lines in memory. Run writes them at least every FlushInterval. While MaxPending bytes are
@@ -65,7 +66,7 @@ func New(w io.Writer) *Log { return &Log{w: w, full: make(chan struct{}, 1)} }
 
 // Add adds a line to the log. It never waits for the writer.
 func (l *Log) Add(line *Line) {
-	if l == nil {
+	if l == nil || line.Skip {
 		return
 	}
 	l.mu.Lock()
