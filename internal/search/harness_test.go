@@ -192,7 +192,7 @@ func newRig(t *testing.T, fill bool, others ...string) *rig {
 	r.o = Options{
 		Sources: []*spec.Source{{Name: "twilio", Spec: sp, User: account}}, Store: r.store, KV: r.store.KV, Gate: gated{r.gate},
 		Masked: r.gate, Key: key,
-		Now: func() time.Time { return epoch }, Limits: Limits{Time: time.Minute, Count: time.Minute, Facets: time.Minute},
+		Now: func() time.Time { return epoch }, Limits: Limits{Time: time.Minute, Count: time.Minute, Facets: time.Minute, Sum: time.Minute},
 	}
 	for _, name := range others {
 		r.o.Sources = append(r.o.Sources, &spec.Source{Name: name, Spec: specs[name], User: "robin"})
