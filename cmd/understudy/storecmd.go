@@ -15,10 +15,13 @@ import (
 	"strings"
 	"time"
 
+	"understudy"
 	"understudy/cmd/understudy/terminal"
+	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
 	"understudy/internal/store"
+	"understudy/internal/store/contents"
 )
 
 type storeCmd struct {
@@ -112,9 +115,14 @@ func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
 	if err != nil {
 		return err
 	}
+	contents, damaged, err := c.verifyContents(ctx, p)
+	if err != nil {
+		return err
+	}
+	r.Problems = append(r.Problems, damaged...)
 	err = c.Output.print(p.stdout, r, func(w io.Writer) error {
-		fmt.Fprintf(w, "checked %d pages, %d blocks, %d versions, %d records (and %d deleted ones) and %d changes\n", r.Pages, r.Blocks,
-			r.Versions, r.Records, r.Gone, r.Changes)
+		fmt.Fprintf(w, "checked %d pages, %d blocks, %d versions, %d records (and %d deleted ones), %d changes and %d contents\n",
+			r.Pages, r.Blocks, r.Versions, r.Records, r.Gone, r.Changes, contents)
 		for _, problem := range r.Problems {
 			fmt.Fprintln(w, problem)
 		}
@@ -123,16 +131,37 @@ func (c *storeVerifyCmd) Run(ctx context.Context, p *process) (err error) {
 	if err != nil {
 		return err
 	}
-	indexes := func(problem string) bool { return strings.HasSuffix(problem, "run understudy store rebuild") }
+	all := func(suffix string) bool {
+		return !slices.ContainsFunc(r.Problems, func(problem string) bool { return !strings.HasSuffix(problem, suffix) })
+	}
 	switch n := len(r.Problems); {
-	case n > 0 && !slices.ContainsFunc(r.Problems, func(problem string) bool { return !indexes(problem) }):
+	case n > 0 && all("run understudy store rebuild"):
 		return fmt.Errorf("%s found, all in the indexes; run understudy store rebuild", formatCount(n, "problem"))
+	case n > 0 && all(purgeIt):
+		return fmt.Errorf("%s found, all in contents; run understudy purge for their records", formatCount(n, "problem"))
 	case n > 0:
 		return fmt.Errorf("%s found; keep a copy of the data folder, and start the server with a new one", formatCount(n, "problem"))
 	case !c.Output.JSON:
 		_, err = fmt.Fprintln(p.stdout, "no damage found")
 	}
 	return err
+}
+
+// purgeIt is what to do about a damaged content.
+const purgeIt = "purge its record"
+
+// verifyContents reads all contents in the folder or the bucket. It returns how many there are, and which are damaged.
+func (c *storeVerifyCmd) verifyContents(ctx context.Context, p *process) (checked int64, problems []string, err error) {
+	o := contents.Options{Dir: filepath.Join(c.Place.Data, datadir.MediaFolder)}
+	if cfg, folder, err := c.Place.readSettings(p); err == nil { // otherwise openStore has found the database in the data folder
+		if o, err = cfg.Store.ReadContents(ctx, cfg.Data, config.FileSecrets(folder)); err != nil {
+			return 0, nil, err
+		}
+	}
+	checked, err = contents.Verify(ctx, o, func(key understudy.Key) {
+		problems = append(problems, fmt.Sprintf("the bytes of the content %s have changed; %s", key, purgeIt))
+	})
+	return checked, problems, err
 }
 
 type storeRebuildCmd struct {
@@ -182,7 +211,7 @@ type storeMoveCmd struct {
 func (c *storeMoveCmd) Help() string {
 	return "Copies all rows, compares each row of both databases, builds the indexes and verifies the copy. A running server answers " +
 		"meanwhile, but can store nothing. The command ends when that server is stopped. After an interruption the next run continues; " +
-		"if the database has changed, it starts again. Media contents are not moved: they stay in the data folder."
+		"if the database has changed, it starts again. Media contents are not moved: they stay in the data folder or in the bucket."
 }
 
 // Run moves the database and says what to write into the settings.

@@ -65,7 +65,7 @@ type App struct {
 	sources   []*spec.Source
 	policies  *policyReader
 	db        *store.DB
-	files     *contents.Files
+	files     contents.Store
 	audit     auditLog // the audit log; nil if nothing is recorded
 	issuer    *issuer
 	clients   map[string]*upstream.Client // the upstream clients by source

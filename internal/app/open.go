@@ -18,7 +18,6 @@ import (
 	"understudy/internal/audit"
 	"understudy/internal/config"
 	"understudy/internal/crawl"
-	"understudy/internal/datadir"
 	"understudy/internal/fleet"
 	"understudy/internal/forecast"
 	"understudy/internal/frontend"
@@ -36,7 +35,7 @@ import (
 	"understudy/upstream"
 )
 
-// openStore opens the database and the folder of media contents. It records the upstream of every source, and fails
+// openStore opens the database and the folder or the bucket of media contents. It records the upstream of every source, and fails
 // if the folder was filled from another upstream.
 func (a *App) openStore(ctx context.Context) (err error) {
 	specs := map[string]*spec.Spec{}
@@ -62,17 +61,19 @@ func (a *App) openStore(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	a.files, err = contents.Open(contents.Options{
-		Dir: filepath.Join(a.opts.Dir.Path, datadir.MediaFolder), Limit: int64(cfg.Store.Media), MaxContentBytes: int64(cfg.Store.MediaFile),
-		Erased: a.db.IsErased, LoadLater: !a.opts.Headless, Now: time.Now, Logger: a.log,
-	})
+	o, err := cfg.Store.ReadContents(ctx, a.opts.Dir.Path, a.opts.Secrets)
+	if err != nil {
+		return err
+	}
+	o.Erased, o.LoadLater, o.Now, o.Logger = a.db.IsErased, !a.opts.Headless || o.S3.URL != "", time.Now, a.log
+	a.files, err = contents.OpenStore(o)
 	a.tasks = append(a.tasks, loadFiles(a.files, a.log))
 	return err
 }
 
 // loadFiles returns a task that reads the index of media contents while requests are already served. The task runs
 // until its context ends, because a task that ends earlier ends the server.
-func loadFiles(files *contents.Files, log *slog.Logger) frontend.Task {
+func loadFiles(files contents.Store, log *slog.Logger) frontend.Task {
 	return func(ctx context.Context) error {
 		if err := files.Load(ctx); err != nil && ctx.Err() == nil {
 			log.Error("the index of contents cannot be read; stored contents are still served, and none is deleted to make room", "err", err)

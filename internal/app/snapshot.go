@@ -41,7 +41,7 @@ type figures struct {
 	sources  []*spec.Source
 	clients  map[string]*upstream.Client
 	db       *store.DB
-	files    *contents.Files
+	files    contents.Store
 	mirror   *mirror.Mirror
 	fleet    *fleet.Fleet // the processes on the same database; nil if there can be no others
 	crawler  *crawl.Crawler

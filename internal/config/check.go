@@ -40,6 +40,9 @@ func (c *Settings) check() error {
 	if err := checkDSN(c.Store.DSN); err != nil {
 		bad("store.dsn: %w", err)
 	}
+	if err := c.Store.checkContents(); err != nil {
+		bad("store.%w", err)
+	}
 	if err := c.checkRole(c.Viewer.Role); err != nil {
 		bad("viewer.role: %w", err)
 	}

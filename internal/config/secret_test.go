@@ -108,7 +108,7 @@ func TestSecretsReplacedWhileServingNeedARestart(t *testing.T) {
 		now[SecretRef("file:"+name)] = "2"
 	}
 	restart, err := sums.NeedRestart(t.Context(), &cfg, started)
-	want := "sources.NAME.token.secret nodes.secret audit.key audit.send_secret audit.send_ca"
+	want := "sources.NAME.token.secret store.s3.secret nodes.secret audit.key audit.send_secret audit.send_ca"
 	if err != nil || strings.Join(restart, " ") != want {
 		t.Errorf("%v, %v, want %s", restart, err, want)
 	}

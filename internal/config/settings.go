@@ -4,8 +4,14 @@ package config
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
 	"time"
 
+	"understudy/internal/datadir"
+	"understudy/internal/store/contents"
 	"understudy/mirror"
 	"understudy/mirror/shadow"
 )
@@ -219,6 +225,45 @@ type storeConfig struct {
 	EraseAfter Duration `yaml:"erase_after"`
 	Media      size     `yaml:"media"`
 	MediaFile  size     `yaml:"media_file"`
+	Contents   string   `yaml:"contents"`
+	S3         s3Config `yaml:"s3"`
+}
+
+// s3Config says how to reach the bucket of store.contents.
+type s3Config struct {
+	Endpoint string    `yaml:"endpoint"`
+	Region   string    `yaml:"region"`
+	Key      string    `yaml:"key"`
+	Secret   SecretRef `yaml:"secret"`
+}
+
+// ReadContents returns where the contents of records are stored, given the data folder. It reads the secret of the bucket.
+func (c *storeConfig) ReadContents(ctx context.Context, data string, secrets Secrets) (o contents.Options, err error) {
+	o = contents.Options{Dir: filepath.Join(data, datadir.MediaFolder), Limit: int64(c.Media), MaxContentBytes: int64(c.MediaFile),
+		S3: contents.S3{URL: c.Contents, Endpoint: c.S3.Endpoint, Region: c.S3.Region, Key: c.S3.Key}}
+	if c.Contents != "" {
+		if o.S3.Secret, err = secrets(ctx, c.S3.Secret); err != nil {
+			err = fmt.Errorf("store.s3.secret: %w", err)
+		}
+	}
+	return o, err
+}
+
+// checkContents returns an error if the settings of the contents name no bucket or no key.
+func (c *storeConfig) checkContents() error {
+	if c.Contents == "" {
+		return nil
+	}
+	if _, _, err := contents.ParseS3(c.Contents); err != nil {
+		return fmt.Errorf("contents: %w", err)
+	}
+	if err := checkURL(c.S3.Endpoint); err != nil {
+		return fmt.Errorf("s3.endpoint: %w", err)
+	}
+	if c.S3.Key == "" || c.S3.Secret == "" {
+		return errors.New("s3: the bucket needs a key and a secret")
+	}
+	return nil
 }
 
 // nodesConfig says how processes on the same database reach each other.

@@ -3,6 +3,8 @@
 package config
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy"
 	"understudy/internal/checktest"
 	"understudy/spec"
 	"understudy/spec/auth"
@@ -293,6 +296,32 @@ func TestMediaSettings(t *testing.T) {
 	checktest.Equal(t, s.MaxMedia, 2<<30, "s.MaxMedia")
 	checktest.Equal(t, c.Store.Media, 5<<30, "c.Store.Media")
 	checktest.Equal(t, c.Store.MediaFile, 10<<20, "c.Store.MediaFile")
+}
+
+// TestContentsSettings: a bucket needs a key and a secret, and the secret is read like others.
+func TestContentsSettings(t *testing.T) {
+	for text, want := range map[string]string{
+		"store: {contents: s3://b/p, s3: {key: k, secret: \"file:s\", endpoint: \"http://127.0.0.1:9000\"}}": "",
+		"store: {contents: /var/media}":                                         "a bucket is written s3://BUCKET",
+		"store: {contents: s3://b}":                                             "the bucket needs a key and a secret",
+		"store: {contents: s3://b, s3: {key: k, secret: x, endpoint: nine}}":    "store.s3.endpoint",
+		"store: {contents: \"s3://k:v@b/p\", s3: {key: k, secret: \"file:s\"}}": "a bucket is written s3://BUCKET",
+	} {
+		c, err := Parse([]byte("sources: {web: {spec: s}}\n"+text+"\n"), nil)
+		if want != "" {
+			checktest.MustTrue(t, err != nil, "%s is accepted", text)
+			checktest.Contains(t, err.Error(), want, "error of %s", text)
+			continue
+		}
+		checktest.MustNoError(t, err, "parse %s", text)
+		o, err := c.Store.ReadContents(t.Context(), "data", func(_ context.Context, ref SecretRef) (understudy.Secret, error) {
+			return understudy.NewSecret("of " + string(ref)), nil
+		})
+		checktest.MustNoError(t, err, "ReadContents")
+		checktest.Equal(t, o.S3.Secret.Reveal(), "of file:s", "secret")
+		checktest.Lacks(t, fmt.Sprintf("%+v", o), "of file:s", "the options")
+		checktest.Equal(t, len(NamedSecrets(c)), 1, "secrets that the settings name")
+	}
 }
 
 // A file with every old name of a setting is read as one with the new names, and each has a warning.

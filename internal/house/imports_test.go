@@ -16,7 +16,8 @@ var imports = map[string]string{
 		"internal/app internal/app/gctune internal/audit " +
 		"internal/callers internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
-		"internal/signin internal/slowapi internal/smallfile internal/store internal/webhook kit/retry kit/suggest kit/touch mirror request spec",
+		"internal/signin internal/slowapi internal/smallfile internal/store internal/store/contents internal/webhook " +
+		"kit/retry kit/suggest kit/touch mirror request spec",
 	"cmd/understudy/reference": "",
 	"cmd/understudy/specs": ". cmd/understudy/terminal internal/infer internal/openapi internal/smallfile " +
 		"kit/jsonspan kit/retry request spec upstream",
@@ -50,7 +51,7 @@ var imports = map[string]string{
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan mirror/compose spec",
 	"internal/callers":     ". kit/accesslog kit/limiter spec spec/auth",
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/connect internal/credentials " +
-		"internal/datadir internal/feed internal/store " +
+		"internal/datadir internal/feed internal/store internal/store/contents " +
 		"internal/signin internal/smallfile internal/watch internal/webhook " +
 		"kit/charset kit/header kit/suggest mirror mirror/shadow " +
 		"spec upstream upstream/tokens",

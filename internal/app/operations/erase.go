@@ -46,7 +46,7 @@ type Eraser struct {
 	Wake      chan struct{}                       // wakes the eraser; its buffer has one element
 	Sources   []*spec.Source
 	DB        *store.DB
-	Files     *contents.Files
+	Files     contents.Store
 	Mirror    *mirror.Mirror
 	Jobs      *jobs.Runner
 	Erased    func(source string) // called after records of a source were erased; may be nil

@@ -21,7 +21,7 @@ import (
 // Purger removes pages and records from the store.
 type Purger struct {
 	Sources   []*spec.Source
-	Files     *contents.Files
+	Files     contents.Store
 	Crawler   *crawl.Crawler
 	Mirror    *mirror.Mirror
 	Forecasts *forecast.Forecasts

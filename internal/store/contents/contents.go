@@ -35,7 +35,8 @@ const (
 
 // Options are the settings of Files. A zero value means the default, where one is named.
 type Options struct {
-	Dir             string // the folder of the contents, which is created if it is missing; required
+	Dir             string // the folder of the contents, which is created if it is missing; a Bucket has only temporary files in it; required
+	S3              S3     // the bucket of a Bucket
 	Limit           int64  // maximum bytes of all contents; default 1 GiB
 	MaxContentBytes int64  // maximum bytes of one content; default 64 MiB
 	MaxOpen         int    // the maximum number of contents open at once; default 256
@@ -45,6 +46,25 @@ type Options struct {
 	Erased func(ctx context.Context, source, kind, id string) (bool, error)
 	Now    func() time.Time // returns the current time; nil means time.Now
 	Logger *slog.Logger     // receives errors; nil means that nothing is logged
+}
+
+// Store stores contents: Files in a folder, and Bucket in a bucket.
+type Store interface {
+	Get(context.Context, understudy.Key) (request.Content, io.ReadSeekCloser, error)
+	Put(context.Context, request.Content, io.Reader) (request.Content, error)
+	Confirm(key understudy.Key, at time.Time) error
+	Forget(source, kind, id string) (gone int, err error)
+	RetryRemovals() error
+	Load(context.Context) error
+	Stats() FilesStats
+}
+
+// OpenStore opens the bucket of the options, or the folder if they name no bucket.
+func OpenStore(o Options) (Store, error) {
+	if o.S3.URL == "" {
+		return Open(o)
+	}
+	return OpenBucket(o)
 }
 
 // Files stores contents under the key of their media path. Above the limit it evicts the least recently read
@@ -165,7 +185,7 @@ func (f *Files) indexPath(k fileKey) string {
 // Get opens the content of a key. The caller must close it. Errors: ErrNotFound; ErrUnavailable if too many contents
 // are open; the context's error.
 func (f *Files) Get(ctx context.Context, key understudy.Key) (request.Content, io.ReadSeekCloser, error) {
-	if err := f.take(ctx); err != nil {
+	if err := take(ctx, f.slots); err != nil {
 		return request.Content{}, nil, fmt.Errorf("store: open content %s: %w", key, err)
 	}
 	c, r, err := f.get(key)
@@ -176,20 +196,20 @@ func (f *Files) Get(ctx context.Context, key understudy.Key) (request.Content, i
 	return c, r, nil
 }
 
-// take waits for a free slot of the open files.
-func (f *Files) take(ctx context.Context) error {
+// take waits for a free slot of the open contents.
+func take(ctx context.Context, slots chan struct{}) error {
 	select {
-	case f.slots <- struct{}{}:
+	case slots <- struct{}{}:
 		return nil
 	default:
 	}
 	late := time.NewTimer(openWait)
 	defer late.Stop()
 	select {
-	case f.slots <- struct{}{}:
+	case slots <- struct{}{}:
 		return nil
 	case <-late.C:
-		return fmt.Errorf("%w: %d contents are being read", understudy.ErrUnavailable, f.o.MaxOpen)
+		return fmt.Errorf("%w: %d contents are being read", understudy.ErrUnavailable, cap(slots))
 	case <-ctx.Done():
 		return ctx.Err()
 	}

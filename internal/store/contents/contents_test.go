@@ -28,12 +28,13 @@ import (
 
 var filesEpoch = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// shelf is a folder of contents with a clock of its own.
+// shelf is a folder or a bucket of contents with a clock of its own.
 type shelf struct {
 	testing.TB
-	*contents.Files
-	dir string
-	now time.Time
+	contents.Store
+	dir    string
+	now    time.Time
+	bucket *bucket // nil if the contents are in the folder
 }
 
 func newShelf(t testing.TB, change ...func(*contents.Options)) *shelf {
@@ -49,7 +50,10 @@ func (s *shelf) open(change ...func(*contents.Options)) {
 		c(&o)
 	}
 	var err error
-	if s.Files, err = contents.Open(o); err != nil {
+	if s.bucket != nil {
+		o.S3 = s.bucket.s3
+	}
+	if s.Store, err = contents.OpenStore(o); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -96,6 +100,9 @@ func (s *shelf) text(n int) (string, bool) {
 // onDisk counts files under one of the folders.
 func (s *shelf) onDisk(folder string) (n int) {
 	s.Helper()
+	if s.bucket != nil && folder != "new" {
+		return s.bucket.count(s) // each object has its own metadata
+	}
 	err := filepath.WalkDir(filepath.Join(s.dir, folder), func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			n++
@@ -125,47 +132,52 @@ func (s *shelf) holds(want ...int) {
 }
 
 func TestFilesKeep(t *testing.T) {
-	s := newShelf(t)
-	c := s.put(1, "RIFF one")
-	if c.Size != 8 || c.Sum != sha256.Sum256([]byte("RIFF one")) {
-		t.Errorf("%+v", c)
-	}
-	for range 2 {
-		got, r, err := s.Get(t.Context(), c.Key)
-		if err != nil {
+	inEveryStore(t, func(t *testing.T, newShelf shelfMaker) {
+		s := newShelf(t)
+		c := s.put(1, "RIFF one")
+		if c.Size != 8 || c.Sum != sha256.Sum256([]byte("RIFF one")) {
+			t.Errorf("%+v", c)
+		}
+		for range 2 {
+			got, r, err := s.Get(t.Context(), c.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := contentOf(1)
+			want.Size, want.Sum = c.Size, c.Sum
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+			if _, err := r.Seek(5, io.SeekStart); err != nil {
+				t.Fatal(err)
+			}
+			if b, err := io.ReadAll(r); string(b) != "one" || err != nil {
+				t.Errorf("%q, %v", b, err)
+			}
+			r.Close()
+			r.Close()
+			s.open() // and again after a restart
+		}
+		if err := s.Confirm(c.Key, filesEpoch.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		want := contentOf(1)
-		want.Size, want.Sum = c.Size, c.Sum
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%+v, want %+v", got, want)
+		s.open()
+		if got, r, err := s.Get(t.Context(), c.Key); err != nil || !got.At.Equal(filesEpoch.Add(time.Hour)) {
+			t.Errorf("%+v, %v", got, err)
+		} else {
+			r.Close()
 		}
-		if _, err := r.Seek(5, io.SeekStart); err != nil {
-			t.Fatal(err)
+		if err := s.Confirm(contentOf(2).Key, filesEpoch); !errors.Is(err, understudy.ErrNotFound) {
+			t.Errorf("%v", err)
 		}
-		if b, err := io.ReadAll(r); string(b) != "one" || err != nil {
-			t.Errorf("%q, %v", b, err)
+		if s.bucket != nil {
+			return
 		}
-		r.Close()
-		r.Close()
-		s.open() // and again after a restart
-	}
-	if err := s.Confirm(c.Key, filesEpoch.Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	s.open()
-	if got, r, err := s.Get(t.Context(), c.Key); err != nil || !got.At.Equal(filesEpoch.Add(time.Hour)) {
-		t.Errorf("%+v, %v", got, err)
-	} else {
-		r.Close()
-	}
-	if err := s.Confirm(contentOf(2).Key, filesEpoch); !errors.Is(err, understudy.ErrNotFound) {
-		t.Errorf("%v", err)
-	}
-	info, err := os.Stat(filepath.Join(s.dir, "content"))
-	if err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("%v %v", info.Mode(), err)
-	}
+		info, err := os.Stat(filepath.Join(s.dir, "content"))
+		if err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%v %v", info.Mode(), err)
+		}
+	})
 }
 
 func TestFilesReplaceAndShare(t *testing.T) {
@@ -228,90 +240,97 @@ func TestFilesLimit(t *testing.T) {
 }
 
 func TestFilesNotKept(t *testing.T) {
-	s := newShelf(t, func(o *contents.Options) { o.MaxContentBytes = 10 })
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, test := range []struct {
-		name, reason string
-		size         int64
-		from         io.Reader
-		ctx          context.Context
-	}{
-		{"too large, said so", "larger", 11, strings.NewReader("never read"), t.Context()},
-		{"too large", "larger", -1, strings.NewReader("01234567890"), t.Context()},
-		{"cut", "did not come whole", 9, strings.NewReader("short"), t.Context()},
-		{"longer than said", "did not come whole", 3, strings.NewReader("long"), t.Context()},
-		{"broken", "did not come whole", -1, io.MultiReader(strings.NewReader("half"), iotest.ErrReader(io.ErrUnexpectedEOF)), t.Context()},
-		{"its reader left", "did not come whole", -1, strings.NewReader("x"), ended},
-	} {
-		c := contentOf(1)
-		c.Size = test.size
-		_, err := s.Put(test.ctx, c, test.from)
-		var short interface{ ShortString() string }
-		checktest.True(t, errors.Is(err, understudy.ErrNotStored), "%s: err is %v, want understudy.ErrNotStored",
-			test.name, err)
-		checktest.MustTrue(t, errors.As(err, &short), "%s: errors.As(err, &short) is false", test.name)
-		checktest.Contains(t, short.ShortString(), test.reason, "%s: short.ShortString(); %v", test.name, err)
-	}
-	s.holds()
-	if s.onDisk("content") != 0 || s.Stats().Failed != 6 {
-		t.Errorf("%d contents, %+v", s.onDisk("content"), s.Stats())
-	}
+	inEveryStore(t, func(t *testing.T, newShelf shelfMaker) {
+		s := newShelf(t, func(o *contents.Options) { o.MaxContentBytes = 10 })
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, test := range []struct {
+			name, reason string
+			size         int64
+			from         io.Reader
+			ctx          context.Context
+		}{
+			{"too large, said so", "larger", 11, strings.NewReader("never read"), t.Context()},
+			{"too large", "larger", -1, strings.NewReader("01234567890"), t.Context()},
+			{"cut", "did not come whole", 9, strings.NewReader("short"), t.Context()},
+			{"longer than said", "did not come whole", 3, strings.NewReader("long"), t.Context()},
+			{"broken", "did not come whole", -1, io.MultiReader(strings.NewReader("half"), iotest.ErrReader(io.ErrUnexpectedEOF)), t.Context()},
+			{"its reader left", "did not come whole", -1, strings.NewReader("x"), ended},
+		} {
+			c := contentOf(1)
+			c.Size = test.size
+			_, err := s.Put(test.ctx, c, test.from)
+			var short interface{ ShortString() string }
+			checktest.True(t, errors.Is(err, understudy.ErrNotStored), "%s: err is %v, want understudy.ErrNotStored",
+				test.name, err)
+			checktest.MustTrue(t, errors.As(err, &short), "%s: errors.As(err, &short) is false", test.name)
+			checktest.Contains(t, short.ShortString(), test.reason, "%s: short.ShortString(); %v", test.name, err)
+		}
+		s.holds()
+		if s.onDisk("content") != 0 || s.Stats().Failed != 6 {
+			t.Errorf("%d contents, %+v", s.onDisk("content"), s.Stats())
+		}
+	})
 }
 
 func TestFilesForget(t *testing.T) {
-	s := newShelf(t)
-	for n := range 4 {
-		s.put(n, fmt.Sprint("content ", n))
-	}
-	mp3 := contentOf(1)
-	mp3.Key.URI = strings.Replace(mp3.Key.URI, ".wav", ".mp3", 1)
-	image := request.Content{Key: understudy.Key{Source: "twilio", URI: "/M/SM1/Media/ME1"}, Kind: "media", ID: "ME1",
-		ParentIDs: []string{"AC1", "SM1"}, Size: -1}
-	for _, c := range []request.Content{mp3, image} {
-		if _, err := s.Put(t.Context(), c, strings.NewReader(c.Key.URI)); err != nil {
-			t.Fatal(err)
+	inEveryStore(t, func(t *testing.T, newShelf shelfMaker) {
+		s := newShelf(t)
+		for n := range 4 {
+			s.put(n, fmt.Sprint("content ", n))
 		}
-	}
-	for _, test := range []struct {
-		source, kind, id string
-		want             int
-	}{
-		{"twilio", "recordings", contentOf(9).ID, 0}, {"other", "recordings", contentOf(1).ID, 0}, {"twilio", "calls", contentOf(2).ID, 0},
-		{"twilio", "recordings", contentOf(1).ID, 2}, {"twilio", "messages", "SM1", 1}, {"twilio", "accounts", "AC1", 3},
-	} {
-		if gone, err := s.Forget(test.source, test.kind, test.id); gone != test.want || err != nil {
-			t.Errorf("forget %s %s: %d, %v; want %d", test.kind, test.id, gone, err, test.want)
+		mp3 := contentOf(1)
+		mp3.Key.URI = strings.Replace(mp3.Key.URI, ".wav", ".mp3", 1)
+		image := request.Content{Key: understudy.Key{Source: "twilio", URI: "/M/SM1/Media/ME1"}, Kind: "media", ID: "ME1",
+			ParentIDs: []string{"AC1", "SM1"}, Size: -1}
+		for _, c := range []request.Content{mp3, image} {
+			if _, err := s.Put(t.Context(), c, strings.NewReader(c.Key.URI)); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	s.holds()
-	checktest.Equal(t, s.onDisk("content"), 0, `s.onDisk("content")`)
-	checktest.Equal(t, s.Stats().Forgotten, 6, "s.Stats().Forgotten")
-	checktest.Equal(t, s.Stats().Bytes, 0, "s.Stats().Bytes")
+		for _, test := range []struct {
+			source, kind, id string
+			want             int
+		}{
+			{"twilio", "recordings", contentOf(9).ID, 0}, {"other", "recordings", contentOf(1).ID, 0}, {"twilio", "calls", contentOf(2).ID, 0},
+			{"twilio", "recordings", contentOf(1).ID, 2}, {"twilio", "messages", "SM1", 1}, {"twilio", "accounts", "AC1", 3},
+		} {
+			if gone, err := s.Forget(test.source, test.kind, test.id); gone != test.want || err != nil {
+				t.Errorf("forget %s %s: %d, %v; want %d", test.kind, test.id, gone, err, test.want)
+			}
+		}
+		s.holds()
+		checktest.Equal(t, s.onDisk("content"), 0, `s.onDisk("content")`)
+		checktest.Equal(t, s.Stats().Forgotten, 6, "s.Stats().Forgotten")
+		s.open() // a bucket counts its bytes when it is listed
+		checktest.Equal(t, s.Stats().Bytes, 0, "s.Stats().Bytes")
+	})
 }
 
 // What is forgotten while it comes in is not kept.
 func TestFilesForgetMeanwhile(t *testing.T) {
-	s := newShelf(t)
-	r, w := io.Pipe()
-	kept := make(chan error)
-	go func() {
-		_, err := s.Put(t.Context(), contentOf(1), r)
-		kept <- err
-	}()
-	if _, err := w.Write([]byte("half")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Forget("twilio", "recordings", contentOf(1).ID); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	if err := <-kept; !errors.Is(err, understudy.ErrNotStored) || !strings.Contains(err.Error(), "forgotten") {
-		t.Errorf("%v", err)
-	}
-	s.holds()
-	s.put(1, "again") // the next one is
-	s.holds(1)
+	inEveryStore(t, func(t *testing.T, newShelf shelfMaker) {
+		s := newShelf(t)
+		r, w := io.Pipe()
+		kept := make(chan error)
+		go func() {
+			_, err := s.Put(t.Context(), contentOf(1), r)
+			kept <- err
+		}()
+		if _, err := w.Write([]byte("half")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Forget("twilio", "recordings", contentOf(1).ID); err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		if err := <-kept; !errors.Is(err, understudy.ErrNotStored) || !strings.Contains(err.Error(), "forgotten") {
+			t.Errorf("%v", err)
+		}
+		s.holds()
+		s.put(1, "again") // the next one is
+		s.holds(1)
+	})
 }
 
 // Whatever a kill or a stranger leaves behind is not served, and goes.
@@ -378,40 +397,43 @@ func TestFilesOpenAtOnce(t *testing.T) {
 }
 
 func TestFilesAtOnce(t *testing.T) {
-	s := newShelf(t, func(o *contents.Options) { o.Limit = 4000 })
-	var all sync.WaitGroup
-	for g := range 6 {
-		all.Go(func() {
-			rng := rand.New(rand.NewPCG(1, uint64(g)))
-			for range 60 {
-				n := rng.IntN(12)
-				switch rng.IntN(4) {
-				case 0:
-					if _, err := s.Forget("twilio", "recordings", contentOf(n).ID); err != nil {
-						t.Error(err)
+	inEveryStore(t, func(t *testing.T, newShelf shelfMaker) {
+		s := newShelf(t, func(o *contents.Options) { o.Limit = 4000 })
+		var all sync.WaitGroup
+		for g := range 6 {
+			all.Go(func() {
+				rng := rand.New(rand.NewPCG(1, uint64(g)))
+				for range 60 {
+					n := rng.IntN(12)
+					switch rng.IntN(4) {
+					case 0:
+						if _, err := s.Forget("twilio", "recordings", contentOf(n).ID); err != nil {
+							t.Error(err)
+						}
+					case 1:
+						_, err := s.Put(t.Context(), contentOf(n), strings.NewReader(strings.Repeat(fmt.Sprint(rng.IntN(3), " "), 100+rng.IntN(300))))
+						if err != nil && !strings.Contains(err.Error(), "forgotten") {
+							t.Error(err)
+						}
+					default:
+						s.text(n)
 					}
-				case 1:
-					_, err := s.Put(t.Context(), contentOf(n), strings.NewReader(strings.Repeat(fmt.Sprint(rng.IntN(3), " "), 100+rng.IntN(300))))
-					if err != nil && !strings.Contains(err.Error(), "forgotten") {
-						t.Error(err)
-					}
-				default:
-					s.text(n)
 				}
-			}
-		})
-	}
-	all.Wait()
-	st := s.Stats()
-	checktest.True(t, st.Bytes <= 4000, "st.Bytes is %v, want <= 4000", st.Bytes)
-	checktest.Equal(t, int(st.Files), s.onDisk("index"), "int(st.Files)")
-	checktest.Equal(t, s.onDisk("new"), 0, `s.onDisk("new")`)
-	held := s.onDisk("content")
-	s.open(func(o *contents.Options) { o.Limit = 4000 })
-	after := s.Stats()
-	checktest.Equal(t, after.Files, st.Files, "after.Files")
-	checktest.Equal(t, after.Bytes, st.Bytes, "after.Bytes")
-	checktest.Equal(t, s.onDisk("content"), held, `s.onDisk("content")`)
+			})
+		}
+		all.Wait()
+		s.open(func(o *contents.Options) { o.Limit = 4000 }) // a bucket counts exactly when it is listed
+		st := s.Stats()
+		checktest.True(t, st.Bytes <= 4000, "st.Bytes is %v, want <= 4000", st.Bytes)
+		checktest.Equal(t, int(st.Files), s.onDisk("index"), "int(st.Files)")
+		checktest.Equal(t, s.onDisk("new"), 0, `s.onDisk("new")`)
+		held := s.onDisk("content")
+		s.open(func(o *contents.Options) { o.Limit = 4000 })
+		after := s.Stats()
+		checktest.Equal(t, after.Files, st.Files, "after.Files")
+		checktest.Equal(t, after.Bytes, st.Bytes, "after.Bytes")
+		checktest.Equal(t, s.onDisk("content"), held, `s.onDisk("content")`)
+	})
 }
 
 func BenchmarkFilesGet(b *testing.B) {
@@ -426,4 +448,32 @@ func BenchmarkFilesGet(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// verify returns how many contents were checked and which are damaged.
+func (s *shelf) verify() (all []any, err error) {
+	o := contents.Options{Dir: s.dir}
+	if s.bucket != nil {
+		o.S3 = s.bucket.s3
+	}
+	var damaged []string
+	n, err := contents.Verify(s.Context(), o, func(key understudy.Key) {
+		damaged = append(damaged, "the content of "+key.String()+" has changed")
+	})
+	return []any{n, damaged}, err
+}
+
+// TestVerifyContents: a content whose bytes have changed is reported, others are not.
+func TestVerifyContents(t *testing.T) {
+	s := newShelf(t)
+	all, err := s.verify()
+	checktest.MustNoError(t, err, "verify an empty folder")
+	checktest.Equal(t, fmt.Sprint(all), "[0 []]", "what verify says of nothing")
+	s.put(1, "one")
+	c := s.put(2, "two")
+	path := filepath.Join(s.dir, "content", fmt.Sprintf("%x", c.Sum[:1]), fmt.Sprintf("%x", c.Sum))
+	checktest.MustNoError(t, os.WriteFile(path, []byte("tow"), 0o600), "damage a content")
+	all, err = s.verify()
+	checktest.MustNoError(t, err, "verify")
+	checktest.Equal(t, fmt.Sprint(all), "[2 [the content of "+c.Key.String()+" has changed]]", "what verify says")
 }

@@ -49,27 +49,41 @@ func readIndex(path string) (request.Content, error) {
 	if err != nil {
 		return request.Content{}, err
 	}
+	c, err := decodeIndex(data)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", filepath.Base(path), err)
+	}
+	return c, err
+}
+
+// decodeIndex returns the content that an indexEntry in JSON describes.
+func decodeIndex(data []byte) (request.Content, error) {
 	var e indexEntry
 	if err := json.Unmarshal(data, &e); err != nil {
-		return request.Content{}, fmt.Errorf("%s: %w", filepath.Base(path), err)
+		return request.Content{}, err
 	}
 	c := request.Content{
 		Key: understudy.Key{Source: e.Source, URI: e.URI}, Kind: e.Kind, ID: e.ID, ParentIDs: e.Within,
 		ContentType: e.Type, Size: e.Size, ETag: e.ETag, Modified: e.Modified, At: e.At,
 	}
 	if n, err := hex.Decode(c.Sum[:], []byte(e.Sum[:min(len(e.Sum), 64)])); err != nil || n != len(c.Sum) || len(e.Sum) != 64 {
-		return c, fmt.Errorf("%s: no sum", filepath.Base(path))
+		return c, errors.New("no sum")
 	}
 	return c, nil
+}
+
+// encodeIndex returns the indexEntry of a content in JSON.
+func encodeIndex(c request.Content) ([]byte, error) {
+	return json.Marshal(indexEntry{
+		Source: c.Key.Source, URI: c.Key.URI, Kind: c.Kind, ID: c.ID, Within: c.ParentIDs, Type: c.ContentType,
+		Size: c.Size, Sum: hex.EncodeToString(c.Sum[:]), ETag: c.ETag, Modified: c.Modified, At: c.At.Round(0),
+	})
 }
 
 // writeIndex replaces an index file atomically. The caller has locked disk. If lasting is set, the file also survives a
 // power failure.
 func (f *Files) writeIndex(k fileKey, c request.Content, lasting bool) error {
-	data, err := json.Marshal(indexEntry{
-		Source: c.Key.Source, URI: c.Key.URI, Kind: c.Kind, ID: c.ID, Within: c.ParentIDs, Type: c.ContentType,
-		Size: c.Size, Sum: hex.EncodeToString(c.Sum[:]), ETag: c.ETag, Modified: c.Modified, At: c.At.Round(0),
-	})
+	data, err := encodeIndex(c)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,6 @@ import (
 	"understudy"
 	"understudy/internal/checktest"
 	"understudy/internal/sample"
-	"understudy/internal/store/contents"
 )
 
 // killedText is the n-th content the child keeps, under one of 12 keys. Some
@@ -39,11 +38,14 @@ func TestKilledFilesChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := contents.Open(contents.Options{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
+	s := &shelf{TB: t, dir: dir, now: time.Now()}
+	if endpoint := os.Getenv("UNDERSTUDY_KILLED_BUCKET"); endpoint != "" {
+		s.bucket = &bucket{s3: bucketAt(endpoint)}
 	}
+	s.open()
+	f := s.Store
 	for n := first; ; n++ {
+		s.now = time.Now()
 		if n%5 == 4 {
 			if _, err := f.Forget("twilio", "recordings", contentOf(n%12).ID); err != nil {
 				t.Fatal(err)
@@ -59,44 +61,49 @@ func TestKilledFilesChild(t *testing.T) {
 }
 
 func TestFilesKillNine(t *testing.T) {
-	kills := sample.CountFrom("PROVE_KILLS", 4)
-	seed := uint64(time.Now().UnixNano())
-	if n, err := strconv.ParseUint(os.Getenv("PROVE_SEED"), 10, 64); err == nil {
-		seed = n
-	}
-	t.Logf("%d kills, PROVE_SEED=%d", kills, seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
-	s := newShelf(t)
-	held := map[int]string{} // by key, what the child said last; "" = nothing
-	next := 0
-	for range kills {
-		next = killFiles(t, s.dir, next, 1+rng.IntN(20), time.Duration(rng.IntN(4000))*time.Microsecond, held)
-		s.open()
-		for key := range 12 {
-			got, _ := s.text(key) // checks that it is whole
-			if got == held[key] {
-				continue
-			}
-			// One more may have been done before the child could say so.
-			if done := next; done%12 == key && (done%5 == 4 && got == "" || done%5 != 4 && got == killedText(done)) {
-				held[key] = got
-				continue
-			}
-			t.Fatalf("key %d after %d: %d bytes %.20q, want %d bytes %.20q", key, next, len(got), got, len(held[key]), held[key])
+	inEveryStore(t, func(t *testing.T, newShelf shelfMaker) {
+		kills := sample.CountFrom("PROVE_KILLS", 4)
+		seed := uint64(time.Now().UnixNano())
+		if n, err := strconv.ParseUint(os.Getenv("PROVE_SEED"), 10, 64); err == nil {
+			seed = n
 		}
-		checktest.Equal(t, s.onDisk("new"), 0, `s.onDisk("new")`)
-		checktest.Equal(t, s.onDisk("index"), int(s.Stats().Files), `s.onDisk("index")`)
-		checktest.True(t, s.onDisk("content") <= s.onDisk("index"), `s.onDisk("content") > s.onDisk("index")`)
-		next++
-	}
+		t.Logf("%d kills, PROVE_SEED=%d", kills, seed)
+		rng := rand.New(rand.NewPCG(seed, 0))
+		s := newShelf(t)
+		held := map[int]string{} // by key, what the child said last; "" = nothing
+		next := 0
+		for range kills {
+			next = killFiles(t, s, next, 1+rng.IntN(20), time.Duration(rng.IntN(4000))*time.Microsecond, held)
+			s.open()
+			for key := range 12 {
+				got, _ := s.text(key) // checks that it is whole
+				if got == held[key] {
+					continue
+				}
+				// One more may have been done before the child could say so.
+				if done := next; done%12 == key && (done%5 == 4 && got == "" || done%5 != 4 && got == killedText(done)) {
+					held[key] = got
+					continue
+				}
+				t.Fatalf("key %d after %d: %d bytes %.20q, want %d bytes %.20q", key, next, len(got), got, len(held[key]), held[key])
+			}
+			checktest.Equal(t, s.onDisk("new"), 0, `s.onDisk("new")`)
+			checktest.Equal(t, s.onDisk("index"), int(s.Stats().Files), `s.onDisk("index")`)
+			checktest.True(t, s.onDisk("content") <= s.onDisk("index"), `s.onDisk("content") > s.onDisk("index")`)
+			next++
+		}
+	})
 }
 
 // killFiles runs the child until it has said so many lines, waits a little and
 // kills it. It returns the first step it did not speak of.
-func killFiles(t *testing.T, dir string, from, lines int, more time.Duration, held map[int]string) (next int) {
+func killFiles(t *testing.T, s *shelf, from, lines int, more time.Duration, held map[int]string) (next int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledFilesChild$")
-	cmd.Env = append(os.Environ(), "UNDERSTUDY_KILLED_FILES="+dir, "UNDERSTUDY_KILLED_FROM="+strconv.Itoa(from))
+	cmd.Env = append(os.Environ(), "UNDERSTUDY_KILLED_FILES="+s.dir, "UNDERSTUDY_KILLED_FROM="+strconv.Itoa(from))
+	if s.bucket != nil {
+		cmd.Env = append(cmd.Env, "UNDERSTUDY_KILLED_BUCKET="+s.bucket.s3.Endpoint)
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

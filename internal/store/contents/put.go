@@ -51,9 +51,12 @@ func newFile(c request.Content) file {
 // wrapError adds the reason why a content was not stored.
 func wrapError(err error) error {
 	reason := ""
+	var fault *db.Fault
 	switch {
-	case errors.As(err, new(*db.Fault)):
+	case errors.As(err, &fault) && fault.Saving:
 		return err
+	case fault != nil:
+		reason = fault.Reason
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		reason = "disk full"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
@@ -76,15 +79,33 @@ var (
 
 // put writes the content to a temporary file and then moves it into place.
 func (f *Files) put(ctx context.Context, p *putting, c request.Content, from io.Reader) (request.Content, error) {
-	most := min(f.o.MaxContentBytes, f.o.Limit)
-	if c.Size > most {
-		return c, errLarge
-	}
-	temp, err := os.CreateTemp(filepath.Join(f.o.Dir, "new"), "content-*")
+	temp, c, err := writeTemp(filepath.Join(f.o.Dir, "new"), min(f.o.MaxContentBytes, f.o.Limit), c, from)
 	if err != nil {
 		return c, err
 	}
-	defer os.Remove(temp.Name()) // after a successful rename this file does not exist
+	defer os.Remove(temp) // after a successful rename this file does not exist
+	p.file.size, p.file.sum = c.Size, c.Sum
+	f.disk.Lock()
+	defer f.disk.Unlock()
+	if err := f.checkForgotten(ctx, p); err != nil {
+		return c, err
+	}
+	if err := f.o.checkErased(ctx, &c); err != nil {
+		return c, err
+	}
+	f.makeRoom(c.Size)
+	return c, f.storeFiles(p.file, c, temp)
+}
+
+// writeTemp writes a content of at most most bytes to a temporary file. It returns c with the actual size and hash.
+func writeTemp(folder string, most int64, c request.Content, from io.Reader) (path string, _ request.Content, err error) {
+	if c.Size > most {
+		return "", c, errLarge
+	}
+	temp, err := os.CreateTemp(folder, "content-*")
+	if err != nil {
+		return "", c, err
+	}
 	hash := sha256.New()
 	size, err := io.Copy(io.MultiWriter(temp, hash), io.LimitReader(from, most+1))
 	switch {
@@ -97,32 +118,22 @@ func (f *Files) put(ctx context.Context, p *putting, c request.Content, from io.
 		err = temp.Sync()
 	}
 	if err = errors.Join(err, temp.Close()); err != nil {
-		return c, err
+		return "", c, errors.Join(err, os.Remove(temp.Name()))
 	}
 	c.Size, c.Sum = size, [32]byte(hash.Sum(nil))
-	p.file.size, p.file.sum = c.Size, c.Sum
-	f.disk.Lock()
-	defer f.disk.Unlock()
-	if err := f.checkForgotten(ctx, p); err != nil {
-		return c, err
-	}
-	if err := f.checkErased(ctx, &c); err != nil {
-		return c, err
-	}
-	f.makeRoom(size)
-	return c, f.storeFiles(p.file, c, temp.Name())
+	return temp.Name(), c, nil
 }
 
-// checkErased returns an error if the content's record, or a record in its path, was erased. The caller has locked
-// disk, so an erasure forgets the record either before or after this check.
-func (f *Files) checkErased(ctx context.Context, c *request.Content) error {
-	if f.o.Erased == nil {
+// checkErased returns an error if the content's record, or a record in its path, was erased. Files calls it with disk locked, so an
+// erasure forgets the record either before or after this check.
+func (o *Options) checkErased(ctx context.Context, c *request.Content) error {
+	if o.Erased == nil {
 		return nil
 	}
-	erased, err := f.o.Erased(ctx, c.Key.Source, c.Kind, c.ID)
+	erased, err := o.Erased(ctx, c.Key.Source, c.Kind, c.ID)
 	for _, id := range c.ParentIDs {
 		if err == nil && !erased {
-			erased, err = f.o.Erased(ctx, c.Key.Source, "", id)
+			erased, err = o.Erased(ctx, c.Key.Source, "", id)
 		}
 	}
 	if err == nil && erased {
