@@ -1,10 +1,11 @@
-// The store commands: they show statistics of the database in a data folder, verify it, and repair it.
+// The store commands: they show statistics and waits of the database in a data folder, verify it, and repair it.
 
 package main
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,12 +23,14 @@ import (
 	"understudy/internal/diagnostics"
 	"understudy/internal/store"
 	"understudy/internal/store/contents"
+	"understudy/internal/store/locks"
 )
 
 type storeCmd struct {
 	Stats   storeStatsCmd   `cmd:"" help:"Print counts and sizes in bytes for each kind."`
 	Rebuild storeRebuildCmd `cmd:"" help:"Rebuild the search indexes from the records."`
 	Verify  storeVerifyCmd  `cmd:"" help:"Read the whole database and print what is damaged."`
+	Locks   storeLocksCmd   `cmd:"" help:"Print who waits for whom in the database, and which session to end."`
 	Move    storeMoveCmd    `cmd:"" help:"Copy the database to another one: from SQLite to PostgreSQL, or back."`
 }
 
@@ -251,4 +254,137 @@ func (c *storeMoveCmd) Run(ctx context.Context, p *process) error {
 		err = errors.Join(err, dir.Close())
 	}
 	return err
+}
+
+type storeLocksCmd struct {
+	Log    string     `placeholder:"FILE" help:"Read the log of a PostgreSQL server instead; - is the standard input."`
+	DSN    string     `name:"dsn" placeholder:"DSN" help:"Look into this PostgreSQL database instead, such as with another user."`
+	Output outputFlag `embed:""`
+	Place  dataFlags  `embed:""`
+}
+
+// Help returns what --help prints below the summary.
+func (c *storeLocksCmd) Help() string {
+	return "PostgreSQL: each session waits for the one above it that is less indented. Queries are printed up to their first value. " +
+		"SQLite: the process that writes to the file, and what the server is writing.\n\nDescribed in docs/how-to/locks.md."
+}
+
+// Run prints the sessions or the events of a log.
+func (c *storeLocksCmd) Run(ctx context.Context, p *process) error {
+	if c.Log != "" {
+		return c.readLog(p)
+	}
+	path := c.DSN
+	if path == "" {
+		var err error
+		if path, err = c.Place.findStore(p); err != nil {
+			return err
+		}
+	}
+	r, err := store.ReadLocks(ctx, path)
+	if err != nil {
+		return err
+	}
+	isFile := !store.IsPostgreSQL(path)
+	if isFile && len(r.Sessions) > 0 {
+		c.describeWriter(ctx, p, &r.Sessions[0])
+	}
+	return c.Output.print(p.stdout, r, func(w io.Writer) error {
+		switch {
+		case len(r.Sessions) > 0:
+			return printLocks(w, r)
+		case isFile:
+			_, err = fmt.Fprintf(w, "no process writes to %s now\n", r.Database)
+		default:
+			_, err = fmt.Fprintf(w, "no session waits for a lock in the %s\n", r.Database)
+		}
+		return err
+	})
+}
+
+// askWriterTimeout is how long the server may take to say what it is writing.
+const askWriterTimeout = time.Second
+
+// describeWriter adds the name of the process and, if the process is the server, what it is writing.
+func (c *storeLocksCmd) describeWriter(ctx context.Context, p *process, s *locks.Session) {
+	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", s.PID)) // only Linux has this file
+	s.Program = strings.TrimSpace(string(name))
+	data, err := c.Place.findData(p)
+	if err != nil {
+		return
+	}
+	run, err := datadir.ReadRunning(data)
+	if err != nil {
+		return
+	}
+	if int64(run.PID) != s.PID {
+		s.State = fmt.Sprintf("writes, and the server waits; if this process hangs, end it: kill %d", s.PID)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWriterTimeout)
+	defer cancel()
+	var stats diagnostics.Snapshot
+	if newLocalAdmin(run).ask(ctx, http.MethodGet, "/-/stats", nil, &stats) == nil && stats.Store.Writing != nil {
+		s.Query, s.Seconds = stats.Store.Writing.What, time.Since(stats.Store.Writing.Since).Seconds()
+	}
+}
+
+// printLocks prints the tree of sessions and the statements that end the waits.
+func printLocks(w io.Writer, r *locks.Report) error {
+	table := terminal.Table{{"PROCESS", "PROGRAM", "USER", "TRANSACTION", "STATE", "QUERY"}}
+	for _, s := range r.Sessions {
+		switch {
+		case s.Again:
+			s.State = "see above"
+		case s.Wanted != "":
+			s.State = fmt.Sprintf("waits %s for %s", formatSeconds(s.Waited), s.Wanted)
+		}
+		table.Add(strings.Repeat("  ", s.Depth)+fmt.Sprint(s.PID), terminal.Printable(s.Program), terminal.Printable(s.User),
+			formatSeconds(s.Seconds), terminal.Printable(s.State), terminal.Printable(s.Query))
+	}
+	if err := table.Print(w); err != nil || len(r.End) == 0 {
+		return err
+	}
+	fmt.Fprintln(w, "\nto end the waits (the transactions of these sessions are rolled back):")
+	for _, pid := range r.End {
+		statement := fmt.Sprintf("SELECT pg_terminate_backend(%d);", pid)
+		if pid == 0 {
+			statement = "SELECT gid FROM pg_prepared_xacts; ROLLBACK PREPARED …;"
+		}
+		fmt.Fprintln(w, statement)
+	}
+	return nil
+}
+
+func formatSeconds(n float64) string {
+	return time.Duration(n * float64(time.Second)).Round(time.Millisecond).String()
+}
+
+func formatProcesses(all []int64) string { return strings.Trim(fmt.Sprint(all), "[]") }
+
+// readLog prints the events of a log.
+func (c *storeLocksCmd) readLog(p *process) error {
+	log := p.stdin
+	if c.Log != "-" {
+		f, err := os.Open(c.Log)
+		if err != nil {
+			return fmt.Errorf("the log cannot be read: %w", err)
+		}
+		defer f.Close()
+		log = f
+	}
+	table, lines := terminal.Table{{"LINE", "PROCESS", "EVENT", "MS", "HELD BY", "QUEUE", "STATEMENT"}}, json.NewEncoder(p.stdout)
+	err := locks.ReadLog(log, func(e locks.Event) error {
+		if c.Output.JSON {
+			return lines.Encode(e)
+		}
+		event := strings.TrimSuffix(e.What+" "+e.Lock+" on "+e.On, "  on ")
+		table.Add(terminal.Printable(e.Prefix), fmt.Sprint(e.PID), terminal.Printable(event), fmt.Sprint(e.Milliseconds),
+			formatProcesses(e.Holders), formatProcesses(e.Queue), terminal.Printable(cmp.Or(e.Statement, e.Context)))
+		return nil
+	})
+	if err != nil || c.Output.JSON {
+		return err
+	}
+	return table.Print(p.stdout)
 }

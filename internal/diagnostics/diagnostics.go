@@ -237,7 +237,9 @@ func Routes() []string {
 func (d *Diagnostics) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /-/health", d.Health())
-	known := &jsonapi.Options{Identify: func(r *http.Request) (understudy.Caller, error) { return jsonapi.IdentifyPerson(r, "", d.o.Person) }}
+	known := &jsonapi.Options{Identify: func(r *http.Request) (understudy.Caller, error) {
+		return jsonapi.IdentifyPerson(r, d.o.Token, d.o.Person)
+	}}
 	mux.Handle("GET /-/stats", jsonapi.Handle(known, d.showStats))
 	mux.Handle("GET /-/stats/figures", jsonapi.Handle(known, showFigures))
 	mux.Handle("POST /-/purge", jsonapi.HandleBody(d.command(purgeTimeout, maxPurge), d.purge))

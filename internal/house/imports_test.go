@@ -16,7 +16,7 @@ var imports = map[string]string{
 		"internal/app internal/app/gctune internal/audit " +
 		"internal/callers internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
-		"internal/signin internal/slowapi internal/smallfile internal/store internal/store/contents internal/webhook " +
+		"internal/signin internal/slowapi internal/smallfile internal/store internal/store/contents internal/store/locks internal/webhook " +
 		"kit/retry kit/suggest kit/touch mirror request spec",
 	"cmd/understudy/reference": "",
 	"cmd/understudy/specs": ". cmd/understudy/terminal internal/infer internal/openapi internal/smallfile " +
@@ -99,7 +99,8 @@ var imports = map[string]string{
 	"internal/slowapi/world":       "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
 	"internal/store": ". internal/query internal/store/annotations internal/store/catalog internal/store/claims internal/store/codec " +
 		"internal/store/db internal/store/erase internal/store/evict internal/store/fts5 internal/store/history internal/store/index " +
-		"internal/store/jobs internal/store/kv internal/store/move internal/store/names internal/store/nodes internal/store/order " +
+		"internal/store/jobs internal/store/kv internal/store/locks internal/store/move internal/store/names internal/store/nodes " +
+		"internal/store/order " +
 		"internal/store/pages internal/store/postgres internal/store/postings internal/store/records internal/store/seek internal/store/series " +
 		"internal/store/sqlite internal/store/tsvector internal/store/verify internal/store/wordrows " +
 		"kit/retry request spec",
@@ -138,7 +139,8 @@ var imports = map[string]string{
 	"internal/store/tsvector":      "internal/store/db internal/store/postings internal/store/wordrows",
 	"internal/store/db":            ". kit/retry spec",
 	"internal/store/sqlite":        ". internal/store/db internal/store/migrations kit/retry",
-	"internal/store/postgres":      ". internal/store/db internal/store/migrations kit/retry",
+	"internal/store/postgres":      ". internal/store/db internal/store/locks internal/store/migrations kit/retry",
+	"internal/store/locks":         "",
 	"internal/store/migrations":    "internal/store/db",
 	"internal/store/pgtest":        "",
 	"internal/store/conditiontest": "kit/tokenizer",

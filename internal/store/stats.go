@@ -1,4 +1,4 @@
-// This file measures the store: how much it holds and how much disk it takes.
+// This file measures the store: how much it holds, how much disk it takes, and which sessions wait for which.
 
 package store
 
@@ -7,6 +7,8 @@ import (
 	"database/sql/driver"
 
 	"understudy/internal/store/db"
+	"understudy/internal/store/locks"
+	"understudy/internal/store/postgres"
 )
 
 var (
@@ -66,7 +68,7 @@ func (d *DB) MeasureSpace(ctx context.Context) (s Space, err error) {
 // measureSpace reads the sizes of the files, the counters of the evictor and the free pages.
 func measureSpace(d *DB, c db.Conn) (Space, error) {
 	reads := d.pool.Reads()
-	s := Space{Limit: d.o.Limit, Damaged: d.pool.IsDamaged(),
+	s := Space{Limit: d.o.Limit, Damaged: d.pool.IsDamaged(), Writing: d.pool.ReadWriting(),
 		Read: Reads{Rows: reads[db.Rows], Index: reads[db.Index], Blocks: reads[db.Blocks]}}
 	_, err := c.QueryRow(selectEvicted, nil, func(r []driver.Value) {
 		s.EvictedPages, s.EvictedVersions, s.EvictedAt = r[0].(int64), r[1].(int64), db.Time(r[2].(int64))
@@ -77,4 +79,23 @@ func measureSpace(d *DB, c db.Conn) (Space, error) {
 	space, err := d.pool.Engine.MeasureSpace(c)
 	s.File, s.WAL, s.Free = space.File, space.Log, space.Free
 	return s, err
+}
+
+// ReadLocks returns which sessions of a PostgreSQL database wait for which, or which process writes to an SQLite file. path is
+// as in Options. Call it in a process that has not opened the file (see locks.FindWriter).
+func ReadLocks(ctx context.Context, path string) (*locks.Report, error) {
+	if !IsPostgreSQL(path) {
+		pid, err := locks.FindWriter(path)
+		r := locks.NewReport(path, nil)
+		if pid != 0 {
+			r.Sessions = append(r.Sessions, locks.Session{PID: pid, State: "writes"})
+		}
+		return r, err
+	}
+	engine, err := postgres.NewEngine(path)
+	if err != nil {
+		return nil, err
+	}
+	sessions, err := engine.ListSessions(ctx)
+	return locks.NewReport(engine.Name(), sessions), StartError(path, err)
 }

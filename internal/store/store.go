@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/store/db"
 	"understudy/spec"
 )
 
@@ -101,6 +102,8 @@ type Space struct {
 	// Trouble says why nothing can be saved or some data can't be read, or is "". The caller sets it, not the store.
 	Trouble string `json:"trouble,omitempty"`
 	Read    Reads  `json:"read"`
+	// Writing is the write that has had the writing connection for longer than a second, or nil.
+	Writing *db.Writing `json:"writing,omitempty"`
 }
 
 // Reads counts what readers have read since the store was opened.

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,6 +34,8 @@ type Pool struct {
 	next    chan struct{} // has one element while a call of Write waits for the writing connection or has it
 	readers chan Conn     // holds the reading connections
 	rows    chan Conn     // holds the connections of ChangeRows; nil until they are used
+
+	writing atomic.Pointer[callers] // the callers of the write that has the writing connection, or nil
 
 	mu     sync.Mutex
 	closed bool
@@ -210,7 +214,11 @@ func (p *Pool) Write(ctx context.Context, work func(c Conn) (broken bool, err er
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	c := &callers{since: p.now()}
+	runtime.Callers(2, c.frames[:])
+	p.writing.Store(c)
 	await, err := p.useWriter(ctx, work)
+	p.writing.Store(nil)
 	<-p.next
 	if barrier := p.barrier.Load(); barrier != nil && await != 0 {
 		(*barrier)(await)
@@ -233,6 +241,37 @@ func (p *Pool) useWriter(ctx context.Context, work func(c Conn) (broken bool, er
 	await = p.memory.takeAwait()
 	giveBack(p.writer, c, broken || unusable)
 	return await, err
+}
+
+// Writing describes a write that has the writing connection, or waits for the connection to be dialled.
+type Writing struct {
+	What  string    `json:"what"` // the function that writes
+	Since time.Time `json:"since"`
+}
+
+// callers are the callers of a write. The first ones are methods of the pool.
+type callers struct {
+	since  time.Time
+	frames [8]uintptr
+}
+
+// longWrite is the duration from which ReadWriting returns a write.
+const longWrite = time.Second
+
+// ReadWriting returns the write that has had the writing connection for longer than a second, or nil.
+func (p *Pool) ReadWriting() *Writing {
+	c := p.writing.Load()
+	if c == nil || p.now().Sub(c.since) < longWrite {
+		return nil
+	}
+	w := &Writing{Since: c.since}
+	frames := runtime.CallersFrames(c.frames[:])
+	for more := true; more && (w.What == "" || strings.HasPrefix(w.What, "store/db.")); {
+		var frame runtime.Frame
+		frame, more = frames.Next()
+		w.What = strings.TrimPrefix(frame.Function, "understudy/internal/")
+	}
+	return w
 }
 
 // Read runs work with a reading connection inside one read transaction. So work sees one consistent snapshot.

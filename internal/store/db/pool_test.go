@@ -120,3 +120,24 @@ func TestNumbersThatGoBackMeanAnotherDatabase(t *testing.T) {
 	checktest.True(t, errors.Is(err, understudy.ErrReplaced), "the next transaction returns %v", err)
 	checktest.Equal(t, db.ClassOf(err), db.Away, "the class of the error")
 }
+
+func TestTheFunctionThatWritesForLongIsNamed(t *testing.T) {
+	now := time.Unix(1, 0)
+	p := db.NewPool(sqlite.NewEngine(filepath.Join(t.TempDir(), "a.db"), 0, 1<<20), 1, func() time.Time { return now }, func() {})
+	writer, err := p.Engine.Dial(t.Context(), true)
+	checktest.MustNoError(t, err, "dial")
+	checktest.MustNoError(t, p.Engine.Prepare(t.Context(), writer), "prepare")
+	checktest.MustNoError(t, p.Start(t.Context(), writer, func() error { return nil }), "start")
+	defer p.Close()
+	err = p.Change(t.Context(), func(db.Conn) error {
+		checktest.True(t, p.ReadWriting() == nil, "a write that has just begun is named")
+		now = now.Add(time.Second)
+		w := p.ReadWriting()
+		checktest.True(t, w != nil, "a write of a second is not named")
+		checktest.Equal(t, w.What, "store/db_test.TestTheFunctionThatWritesForLongIsNamed", "the function that writes")
+		checktest.Equal(t, w.Since, time.Unix(1, 0), "the beginning of the write")
+		return nil
+	})
+	checktest.NoError(t, err, "write")
+	checktest.True(t, p.ReadWriting() == nil, "a write that has ended is named")
+}

@@ -115,20 +115,15 @@ func TestWhatRemainsOfDeletedRowsIsNamed(t *testing.T) {
 	t.Parallel()
 	dsn := stores.Database(t)
 	p := startPool(t, dsn)
-	list := func() string {
-		t.Helper()
-		var all []db.Residue
-		err := p.Read(t.Context(), func(c db.Conn) (err error) {
-			all, err = p.Engine.ListResidue(c)
-			return err
-		})
-		checktest.MustNoError(t, err, "ListResidue")
-		return fmt.Sprint(all)
-	}
-	checktest.Contains(t, list(), "tables were never vacuumed; run VACUUM", "before VACUUM")
 	_, err := p.Engine.Sanitize(t.Context(), p)
 	checktest.NoError(t, err, "sanitize")
-	remains := list()
+	var all []db.Residue
+	err = p.Read(t.Context(), func(c db.Conn) error {
+		all, err = p.Engine.ListResidue(c)
+		return err
+	})
+	checktest.MustNoError(t, err, "ListResidue")
+	remains := fmt.Sprint(all)
 	checktest.Contains(t, remains, "every table was vacuumed at 20", "after VACUUM")
 	for _, part := range []string{"write-ahead log up to file 0000", "base backups", "REINDEX INDEX CONCURRENTLY words_lexemes"} {
 		checktest.Contains(t, remains, part, "what remains")
