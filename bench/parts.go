@@ -13,6 +13,7 @@ import (
 	"understudy/bench/parts/folders"
 	"understudy/bench/parts/history"
 	"understudy/bench/parts/html"
+	"understudy/bench/parts/ids"
 	"understudy/bench/parts/imports"
 	"understudy/bench/parts/ingest"
 	"understudy/bench/parts/lists"
@@ -65,6 +66,7 @@ var parts = []rig.Part{
 	{Name: "pgingest", About: "a million records into PostgreSQL, with changes and all indexes", Run: ingest.MeasurePostgres},
 	{Name: "nodes", About: "three processes on one PostgreSQL: a warm page, and a change at another's subscriber", Run: nodes.Measure},
 	{Name: "history", About: "what a record's past takes on disk", Run: history.Measure},
+	{Name: "ids", About: "what ids take on disk, in short forms and as before", Run: ids.Measure},
 	{Name: "imports", About: "64 jobs of 1 to 64 MB under one limit of memory", Run: imports.Measure},
 	{Name: "folders", About: "what differs between two listings, beside an object a row", Run: folders.Measure},
 	{Name: "xml", About: "a document of a hundred fields as XML, beside encoding/xml", Run: xml.Measure},

@@ -78,7 +78,7 @@ func (c *storeStatsCmd) Run(ctx context.Context, p *process) (err error) {
 	return c.Output.print(p.stdout, s, func(w io.Writer) error { return printStats(w, s) })
 }
 
-// printStats prints a table of the kinds, and below it the sizes of the database in bytes.
+// printStats prints a table of the kinds and one of the database's tables, and below them the sizes of the database in bytes.
 func printStats(out io.Writer, s store.Stats) error {
 	table := terminal.Table{{"SOURCE", "KIND", "RECORDS", "VERSIONS", "CHANGES", "AS SENT", "PACKED"}}
 	for _, k := range s.Kinds {
@@ -86,6 +86,14 @@ func printStats(out io.Writer, s store.Stats) error {
 			fmt.Sprint(k.Unpacked), fmt.Sprint(k.Packed))
 	}
 	if err := table.Print(out); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	tables := terminal.Table{{"TABLE", "BYTES"}}
+	for _, one := range s.Tables {
+		tables.Add(one.Name, fmt.Sprint(one.Bytes))
+	}
+	if err := tables.Print(out); err != nil {
 		return err
 	}
 	on := s.Space

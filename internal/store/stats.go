@@ -20,10 +20,14 @@ var (
 		LEFT JOIN (SELECT shape, count(*) AS blocks, sum(count) AS versions, sum(length(body)) AS packed, sum(size) AS unpacked
 		FROM block GROUP BY shape) b ON b.shape = h.number
 		GROUP BY k.number, s.name ORDER BY s.name, k.name`}
+	selectTableSizes = &db.Statement{Head: `SELECT coalesce(m.tbl_name, d.name), sum(d.pgsize) FROM dbstat d
+		LEFT JOIN sqlite_schema m ON m.name = d.name WHERE d.aggregate = TRUE GROUP BY 1 ORDER BY 2 DESC, 1`,
+		Standard: `SELECT CAST(relname AS TEXT), CAST(pg_total_relation_size(oid) AS BIGINT) FROM pg_class
+		WHERE relnamespace = CAST(current_schema() AS regnamespace) AND relkind = 'r' ORDER BY 2 DESC, 1`}
 )
 
-// ReadStats measures the store. It reads the rows of all blocks and pages but no body, which takes about a
-// second per gigabyte. PerRecord is the sum of File and WAL divided by Records, or 0 without records.
+// ReadStats measures the store. It reads the rows of all blocks and pages but no body, and visits all pages of an SQLite file, which takes
+// a few seconds per gigabyte. PerRecord is the sum of File and WAL divided by Records, or 0 without records.
 func (d *DB) ReadStats(ctx context.Context) (Stats, error) {
 	var st Stats
 	err := d.pool.Read(ctx, func(c db.Conn) (err error) {
@@ -43,6 +47,13 @@ func (d *DB) ReadStats(ctx context.Context) (Stats, error) {
 			st.Kinds = append(st.Kinds, k)
 			return nil
 		}); err != nil {
+			return err
+		}
+		err = c.Query(selectTableSizes, 0, nil, func(r []driver.Value) error {
+			st.Tables = append(st.Tables, TableSize{r[0].(string), r[1].(int64)})
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 		st.Space, err = measureSpace(d, c)

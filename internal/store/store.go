@@ -85,6 +85,13 @@ type Stats struct {
 	Unpacked  int64       `json:"unpacked"` // bytes of all bodies before compression, with their metadata
 	PerRecord float64     `json:"bytes_per_record"`
 	Kinds     []KindStats `json:"kinds"`
+	Tables    []TableSize `json:"tables"` // the largest one first
+}
+
+// TableSize is the bytes of a table with its indexes.
+type TableSize struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
 }
 
 // Space is the disk space of a store, and what it evicted. It is cheap to measure.

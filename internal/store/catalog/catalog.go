@@ -70,11 +70,13 @@ var (
 		"FROM kind k JOIN source s ON s.number = k.source"}
 	selectShapes = &db.Statement{Head: "SELECT h.number, h.slot, h.name, k.name, s.name FROM shape h " +
 		"JOIN kind k ON k.number = h.kind JOIN source s ON s.number = k.source"}
+	// Before step 14 of the schema, processes may live that do not know db.AllForms.
 	// The conditions leave out what is there, because PostgreSQL takes a number also for a row in conflict.
 	insertSource = &db.Statement{Head: "INSERT INTO source (name) SELECT CAST(?1 AS TEXT) " +
 		"WHERE NOT EXISTS (SELECT 1 FROM source WHERE name = ?1)"}
 	insertKind = &db.Statement{Head: "INSERT INTO kind (source, name, prefix, parent, terms, words) " +
-		"SELECT s.number, ?1, ?2, ?3, ?4, ?5 FROM source s WHERE s.name = ?6 " +
+		"SELECT s.number, ?1, CASE WHEN c.needs >= 14 THEN CAST(?7 AS TEXT) ELSE ?2 END, ?3, ?4, ?5 FROM source s " +
+		"CROSS JOIN counter c WHERE s.name = ?6 " +
 		"AND NOT EXISTS (SELECT 1 FROM kind k WHERE k.source = s.number AND k.name = ?1)"}
 	insertShape = &db.Statement{Head: "INSERT INTO shape (kind, slot, name) SELECT k.number, (SELECT count(*) " +
 		"FROM shape WHERE kind = k.number), ?1 FROM kind k JOIN source s ON s.number = k.source WHERE s.name = ?2 " +
@@ -230,8 +232,12 @@ func (x *Catalog) Enter(ctx context.Context, c db.Conn, source, kind, shape stri
 		x.pool.MarkChanged(db.Catalog)
 		err := c.Execute(insertSource, 0, source)
 		if err == nil && kind != "" {
+			prefix := db.AllForms
+			if sp != nil && len(sp.Prefixes) > 0 {
+				prefix += sp.Prefixes[0]
+			}
 			err = c.Execute(insertKind, 0, kind, usualPrefix(sp), (&Kind{Spec: sp}).ParentField(),
-				terms.Fingerprint(sp, terms.Fields(x.specs[source], sp)), words.RuleOf(sp).Form(), source)
+				terms.Fingerprint(sp, terms.Fields(x.specs[source], sp)), words.RuleOf(sp).Form(), source, prefix)
 		}
 		if err == nil && shape != "" {
 			if err = x.checkShapes(); err == nil {
