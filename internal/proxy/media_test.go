@@ -35,7 +35,7 @@ import (
 type mediaProduct struct {
 	*testing.T
 	slow, server *httptest.Server
-	files        *contents.Files
+	files        contents.Store
 	ahead        atomic.Int64 // nanoseconds our clocks are ahead
 
 	mu      sync.Mutex
@@ -84,7 +84,11 @@ func newHall(t *testing.T, kept ...string) *mediaProduct {
 	src := &spec.Source{Name: "twilio", Spec: sp, User: account, Polls: []string{}, MediaKinds: kept}
 	specs := map[string]*spec.Spec{"twilio": sp}
 	db := storetest.Open(t, store.Options{Specs: specs, Now: h.now})
-	h.files, err = contents.Open(contents.Options{Dir: filepath.Join(t.TempDir(), "media"), Now: h.now})
+	o := contents.Options{Dir: filepath.Join(t.TempDir(), "media"), Now: h.now}
+	if strings.Contains(t.Name(), "/bucket") {
+		o.S3 = newBucket(t)
+	}
+	h.files, err = contents.OpenStore(o)
 	check(t, err)
 	client, err := upstream.New(upstream.Options{Source: src, Base: h.slow.URL, Secret: understudy.NewSecret(api), Rate: 1000, Now: h.now})
 	check(t, err)
@@ -171,7 +175,9 @@ func (h *mediaProduct) shaped(resp *http.Response, body string, status int) {
 	checktest.Equal(h, resp.Header.Get("Etag"), "", `resp.Header.Get("Etag")`)
 }
 
-func TestMedia(t *testing.T) {
+func TestMedia(t *testing.T) { inEveryStore(t, testMedia) }
+
+func testMedia(t *testing.T) {
 	h := newHall(t, "recordings", "media")
 	path := h.completed() + ".wav"
 	h.answer(nil)
@@ -280,7 +286,9 @@ func TestMediaGate(t *testing.T) {
 		body)
 }
 
-func TestMediaInAnOutage(t *testing.T) {
+func TestMediaInAnOutage(t *testing.T) { inEveryStore(t, testMediaInAnOutage) }
+
+func testMediaInAnOutage(t *testing.T) {
 	h := newHall(t, "recordings")
 	path := h.completed() + ".wav"
 	_, whole, err := h.ask("GET", path, demo)
@@ -457,7 +465,9 @@ func TestMediaCallerLeaves(t *testing.T) {
 	}
 }
 
-func TestMediaOfADeletedRecording(t *testing.T) {
+func TestMediaOfADeletedRecording(t *testing.T) { inEveryStore(t, testMediaOfADeletedRecording) }
+
+func testMediaOfADeletedRecording(t *testing.T) {
 	h := newHall(t, "recordings")
 	path := h.completed()
 	{
