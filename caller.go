@@ -63,6 +63,7 @@ type Grant struct {
 	Expires  time.Time // the time when the grant ends; the zero time means never
 	// The maximum age of data that the caller accepts; nil means the mirror's defaults, 0 means as fresh as the upstream
 	MaxStale *time.Duration
+	Jobs     bool    // the caller may enqueue and run jobs, whatever its role
 	Allow    []Allow // the methods and paths that are allowed in addition to GET and HEAD of the kinds in the spec
 	// Revoked is closed when the grant is revoked. A nil channel means that the grant lasts as long as its
 	// policy.

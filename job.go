@@ -150,7 +150,6 @@ const OutsideWorker = "outside"
 // Heartbeat tells the store that a run is still alive.
 type Heartbeat struct {
 	Number, Fence int64
-	Kind, Key     string    // identify the job if Number is 0
 	LeaseEnd      time.Time // the new end of the lease
 	Progress      Progress
 }
@@ -164,7 +163,6 @@ type HeartbeatReply struct {
 // JobResult says how a run ended. State is the job's next state.
 type JobResult struct {
 	Number, Fence int64
-	Kind, Key     string // identify the job if Number is 0
 	At            time.Time
 	State         JobState // the next state of the job; JobWaiting means that it runs again, at RunAfter or later
 	Error         string

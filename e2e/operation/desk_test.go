@@ -36,7 +36,7 @@ type desk struct {
 }
 
 // fileName is the first line of a block that the reader writes to a file: a comment with its name.
-var fileName = regexp.MustCompile(`^# ([\w-]+\.(?:py|ya?ml))$`)
+var fileName = regexp.MustCompile(`^# ([\w-]+\.(?:py|sh|ya?ml))$`)
 
 // secretFile is a setting that names the file of a secret.
 var secretFile = regexp.MustCompile(`file:([\w.-]+)`)

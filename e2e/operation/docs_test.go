@@ -24,6 +24,9 @@ var elsewhere = map[string]string{
 	"make run":  "TestRunComparison in e2e/operation/docs_test.go",
 	"make test": "make test in .ci/run",
 
+	"python3 worker.py": "TestDocumentedWorkers in e2e/operation/workers_test.go",
+	"sh worker.sh":      "TestDocumentedWorkers in e2e/operation/workers_test.go",
+
 	"understudy profile allocs --for 60s --since version": "--since 'version' in cmd/understudy/testdata/profile.txtar",
 	"understudy profile stop":                             "profile stop in cmd/understudy/testdata/profile.txtar",
 

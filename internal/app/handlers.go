@@ -135,7 +135,11 @@ func (b *builder) newControl(cfg *config.Settings, p policy, s *search.Searcher,
 	routes := maps.Clone(b.routes)
 	routes["/"] = rest
 	o := b.jobs
-	o.Person, o.PublicURL = p.book.IdentifyPerson, public
+	o.Person, o.Worker, o.PublicURL = p.book.IdentifyPerson, p.book.IdentifyWorker, public
+	o.Recheck = func(c understudy.Caller) bool {
+		now, ok := b.inForce().policy.book.Recheck(c)
+		return ok && now.Grant.IsActive(time.Now())
+	}
 	j, err := jobs.NewHandler(o)
 	if err != nil {
 		return nil, err

@@ -262,15 +262,24 @@ func (p *savedPages) close() error {
 
 // openJobs creates the job runner. With SQLite, the folder's lock makes sure that no other process runs jobs of this store.
 func (a *App) openJobs(context.Context) (err error) {
-	cfg, worker := a.opts.Settings, ""
+	cfg, worker, added := a.opts.Settings, "", func() {}
 	if a.saved.fleet != nil {
+		added = a.saved.fleet.NotifyOthers
 		worker = a.saved.fleet.ID() // so that other processes take over its jobs soon after its lease ends
+	}
+	var kinds []jobs.Kind
+	for name, k := range cfg.Jobs.Kinds {
+		kinds = append(kinds, jobs.Kind{Name: name, Outside: true, Once: k.Once, Concurrency: k.Concurrency, Attempts: k.Attempts,
+			Lease: k.Lease.Std()})
 	}
 	a.jobs, err = jobs.New(jobs.Options{
 		Store: a.db.Jobs, Workers: cfg.Jobs.Workers, Memory: cfg.Jobs.MemoryLimit(cfg.Limits.MemoryLimit(os.ReadFile)),
 		Lease: cfg.Jobs.Lease.Std(), Keep: cfg.Jobs.Keep, KeepFor: cfg.Jobs.KeepFor.Std(), OnlyProcess: cfg.Store.DSN == "",
-		Worker: worker, Now: a.db.Jobs.Now, Logger: a.log,
+		Worker: worker, Now: a.db.Jobs.Now, Logger: a.log, Kinds: kinds, Added: added,
 	})
+	if err == nil {
+		a.db.Jobs.SetNews(a.jobs.WakeWorkers)
+	}
 	return err
 }
 

@@ -171,7 +171,7 @@ func New(o Options) (*Book, error) {
 func (b *Book) add(c *Credential) error {
 	taken, ok := b.schemes[c.Source]
 	user, hasUser := c.User, auth.HasUser(taken)
-	if !hasUser {
+	if ok = ok || c.Grant.Jobs; !hasUser && !c.Grant.Jobs {
 		user = ""
 	}
 	secret := c.Secret.Reveal()

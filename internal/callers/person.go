@@ -25,6 +25,16 @@ import (
 // that a proxy passed the request on. The Host header is a loopback name or address with the port of the connection.
 // Without the last condition, any web site could read data here after it points its own name at 127.0.0.1.
 func (b *Book) IdentifyPerson(r *http.Request) (understudy.Caller, error) {
+	c, err := b.IdentifyWorker(r)
+	if err == nil && c.Role() == "" {
+		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has no role; give it one under credentials in the config",
+			understudy.ErrForbidden, c.Name)
+	}
+	return c, err
+}
+
+// IdentifyWorker does what IdentifyPerson does, but also returns callers without a role that may run jobs (Grant.Jobs).
+func (b *Book) IdentifyWorker(r *http.Request) (understudy.Caller, error) {
 	c, err := b.identifyPerson(r)
 	if err != nil {
 		return c, err
@@ -46,15 +56,7 @@ func (b *Book) identifyPerson(r *http.Request) (understudy.Caller, error) {
 		}
 		return c, err
 	}
-	c, err := b.find(r, b.people, "", personSchemes)
-	if err != nil {
-		return understudy.Caller{}, err
-	}
-	if c.Role() == "" {
-		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has no role; give it one under credentials in the config",
-			understudy.ErrForbidden, c.Name)
-	}
-	return c, nil
+	return b.find(r, b.people, "", personSchemes)
 }
 
 // personSchemes are Basic and Bearer. A person may use a credential of any source. Clients that can only send a
@@ -108,7 +110,7 @@ func (b *Book) recheckCaller(c understudy.Caller) (now understudy.Caller, ok boo
 	if c.Flow == localFlow && c.Source == "" && c.Name == b.machine.local.Name {
 		return b.machine.local, b.machine.local.Role() != "" && !b.machine.behind && b.signedIn == nil
 	}
-	if c.Source == "" && b.signedIn != nil {
+	if c.Source == "" && b.signedIn != nil && !c.Grant.Jobs {
 		return b.signedIn.Recheck(c)
 	}
 	for _, e := range b.people {

@@ -69,6 +69,11 @@ func (c *Settings) check() error {
 			bad("credentials[%d]: %w", i, err)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Jobs.Kinds)) {
+		if c.Jobs.Kinds[name] == nil || !jobKindName.MatchString(name) {
+			bad("jobs.kinds.%s: write a name of lower-case letters, digits and any of ._-, and a block of settings such as {}", name)
+		}
+	}
 	errs = append(errs, c.checkFeed()...)
 	errs = append(errs, c.Watches.check(&c.Mail)...)
 	errs = append(errs, c.Connect.check(c)...)
@@ -80,6 +85,9 @@ func (c *Settings) check() error {
 	}
 	return errors.Join(errs...)
 }
+
+// jobKindName matches the names of kinds of jobs for programs outside the server. Those of the server contain a blank.
+var jobKindName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // keyWords is the beginning of a DSN in key words, as libpq also takes it.
 var keyWords = regexp.MustCompile(`^\s*\w+\s*=`)
@@ -170,7 +178,7 @@ func (c *Settings) checkCredential(cred *credentialConfig, names map[string]bool
 		return fmt.Errorf("name: %q appears twice", cred.Name)
 	case cred.Secret == "":
 		return fmt.Errorf("%s: secret: write file:PATH or cmd:COMMAND", cred.Name)
-	case cred.Role == "":
+	case cred.Role == "" && !slices.Contains(cred.Allow, allowJobs):
 		return fmt.Errorf("%s: role: every credential needs one", cred.Name)
 	}
 	names[cred.Name] = true

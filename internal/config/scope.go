@@ -30,6 +30,9 @@ func (cred *credentialConfig) scope() credentials.Scope {
 	return s
 }
 
+// allowJobs is the entry of allow that lets a credential enqueue and run jobs.
+const allowJobs = "jobs"
+
 // shortDuration returns a duration as a text without trailing zeros: 1h for 1h0m0s.
 func shortDuration(d time.Duration) string {
 	text := d.String()
@@ -45,10 +48,14 @@ func shortDuration(d time.Duration) string {
 // ParseScope returns a credential with the rights of a scope, without name, user and secret. The error says what is
 // wrong with the scope.
 func (c *Settings) ParseScope(s credentials.Scope, by string) (one callers.Credential, err error) {
-	if _, ok := c.Sources[s.Source]; !ok {
+	forJobs := slices.Contains(s.Allow, allowJobs)
+	if _, ok := c.Sources[s.Source]; !ok && !forJobs {
 		return one, fmt.Errorf("source: %q is not configured%s", s.Source, suggest.Hint(s.Source, slices.Sorted(maps.Keys(c.Sources))))
 	}
-	if s.Role == "" {
+	switch {
+	case forJobs && (len(s.Allow) > 1 || s.Source != "" || s.Role != "" || s.MaxStale != ""):
+		return one, fmt.Errorf("allow: a credential for jobs may do nothing else; remove source, role, max_stale and the other entries of allow")
+	case s.Role == "" && !forJobs:
 		return one, fmt.Errorf("role: every credential needs one")
 	}
 	if err := c.checkRole(s.Role); err != nil {
@@ -61,7 +68,7 @@ func (c *Settings) ParseScope(s credentials.Scope, by string) (one callers.Crede
 	if err != nil {
 		return one, err
 	}
-	one = callers.Credential{Source: s.Source, Rate: s.Rate, Per: per, Grant: understudy.Grant{Role: s.Role, IssuedBy: by}}
+	one = callers.Credential{Source: s.Source, Rate: s.Rate, Per: per, Grant: understudy.Grant{Role: s.Role, IssuedBy: by, Jobs: forJobs}}
 	if s.Expires != nil {
 		one.Grant.Expires = *s.Expires
 	}
@@ -73,6 +80,9 @@ func (c *Settings) ParseScope(s credentials.Scope, by string) (one callers.Crede
 		one.Grant.MaxStale = &d
 	}
 	for _, text := range s.Allow {
+		if forJobs {
+			break
+		}
 		allow, err := parseAllow(text)
 		if err != nil {
 			return one, fmt.Errorf("allow: %w", err)

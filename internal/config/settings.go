@@ -123,7 +123,7 @@ type credentialConfig struct {
 	User     string    `yaml:"user"`
 	Secret   SecretRef `yaml:"secret"`
 	Role     string    `yaml:"role"`
-	Allow    []string  `yaml:"allow"`
+	Allow    words     `yaml:"allow"`
 	MaxStale *Duration `yaml:"max_stale"`
 	Expires  date      `yaml:"expires"`
 	Rate     float64   `yaml:"rate"`
@@ -193,6 +193,16 @@ type jobsConfig struct {
 	Lease   Duration `yaml:"lease"`
 	Keep    int      `yaml:"keep"`
 	KeepFor Duration `yaml:"keep_for"`
+
+	Kinds map[string]*jobKindConfig `yaml:"kinds"`
+}
+
+// jobKindConfig describes jobs that programs outside the server run.
+type jobKindConfig struct {
+	Attempts    int      `yaml:"attempts"`
+	Concurrency int      `yaml:"concurrency"`
+	Once        bool     `yaml:"once"`
+	Lease       Duration `yaml:"lease"`
 }
 
 // syncConfig says how kinds are kept complete.

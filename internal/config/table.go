@@ -183,7 +183,7 @@ func NeedRestart(started, now *Settings) (names []string) {
 
 // sharedSettings begin the names of the settings that all processes on one database need alike.
 var sharedSettings = []string{"sources.", "credentials", "roles", "mirror.", "retention", "webhooks", "feed.", "sync.", "search.",
-	"store.contents", "store.s3."}
+	"store.contents", "store.s3.", "jobs.kinds"}
 
 // SharedSettings returns the settings that all processes on one database need alike, by name. The addresses on which a
 // process listens are not among them.

@@ -4,6 +4,7 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,11 +25,19 @@ type Control interface {
 	ListJobs(ctx context.Context, f understudy.JobFilter) ([]understudy.Job, error)
 	Cancel(ctx context.Context, number int64) error
 	Replay(ctx context.Context, number int64) (int64, error)
+	EnqueueOutside(ctx context.Context, j understudy.Job) (understudy.Job, error)
+	ClaimOutside(ctx context.Context, kinds []string, lease time.Duration, isValid func() bool) (understudy.Job, error)
+	RenewOutside(ctx context.Context, j understudy.Job, lease time.Duration) (end time.Time, stop bool, err error)
+	EndOutside(ctx context.Context, j understudy.Job, pause time.Duration) (understudy.JobState, error)
 }
 
 // HandlerOptions are the options of the handler of /-/jobs.
 type HandlerOptions struct {
 	Jobs Control
+	// Worker returns the caller of a request of a worker, who may have no role. Recheck reports whether such a caller still exists. If
+	// Worker is nil, workers are not served.
+	Worker  func(*http.Request) (understudy.Caller, error)
+	Recheck func(understudy.Caller) bool
 	// Person returns the caller of a request. Only a caller who sees every record of every source gets a
 	// response, because a job's key and error may name any record.
 	Person func(*http.Request) (understudy.Caller, error)
@@ -45,7 +54,8 @@ type HandlerOptions struct {
 
 // Routes returns the patterns that the handler serves.
 func Routes() []string {
-	return []string{"GET /-/jobs", "POST /-/jobs/{number}/cancel", "POST /-/jobs/{number}/replay"}
+	return []string{"GET /-/jobs", "POST /-/jobs/{number}/cancel", "POST /-/jobs/{number}/replay", "PUT /-/jobs/{kind}/{id}",
+		"POST /-/jobs/claim", "POST /-/jobs/{kind}/{id}/heartbeat", "POST /-/jobs/{kind}/{id}/finish"}
 }
 
 // requestTimeout is the longest time that one request may take.
@@ -69,6 +79,9 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 	mux.Handle("GET /-/jobs", jsonapi.Handle(api, h.list))
 	mux.Handle("POST /-/jobs/{number}/cancel", jsonapi.Handle(api, h.cancel))
 	mux.Handle("POST /-/jobs/{number}/replay", jsonapi.Handle(api, h.replay))
+	if o.Worker != nil {
+		h.addWorkerRoutes(mux, *api)
+	}
 	return mux, nil
 }
 
@@ -93,6 +106,11 @@ type jobJSON struct {
 	Stopping  bool          `json:"stopping,omitempty"` // whether the job was cancelled but its run has not ended yet
 	Error     string        `json:"error,omitempty"`
 	Progress  *progressJSON `json:"progress,omitempty"`
+
+	// For the worker that has claimed the job.
+	Fence    int64           `json:"fence,omitempty"`
+	LeaseEnd time.Time       `json:"lease_end,omitzero"`
+	Data     json.RawMessage `json:"data,omitempty"`
 }
 
 type progressJSON struct {
@@ -133,6 +151,9 @@ func (h *handler) authorize(r *http.Request) (understudy.Caller, error) {
 		if c, err := jsonapi.AuthorizeCommand(h.o.Token)(r); err == nil {
 			return c, nil
 		}
+		if _, err := h.o.Person(r); errors.Is(err, understudy.ErrForbidden) {
+			return understudy.Caller{}, err
+		}
 		return understudy.Caller{}, fmt.Errorf("%w: the token is not the one in run.json, or the request is not from the server's machine",
 			understudy.ErrUnauthorized)
 	}
@@ -149,7 +170,7 @@ var errState = errors.New("the job's state does not allow this")
 // explain sets the response for an error. A job in the wrong state gives status 409. Errors of the store give a fixed text.
 func (h *handler) explain(_ *http.Request, err error, a *jsonapi.Refusal) {
 	switch {
-	case errors.Is(err, errState):
+	case errors.Is(err, errState), errors.Is(err, understudy.ErrLeaseLost):
 		a.Status = http.StatusConflict
 	case a.Status == http.StatusServiceUnavailable:
 		h.o.Logger.Error("jobs: a request", "err", err)
@@ -228,11 +249,14 @@ func stateOf(word string) (understudy.JobState, bool) {
 	return 0, false
 }
 
+// record writes a change to the audit log.
+func (h *handler) record(ctx context.Context, c understudy.Caller, what string) error {
+	return jsonapi.RecordAudit(ctx, h.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionAdminister, What: what})
+}
+
 // begin records the change in the audit log and returns the number of the job.
 func (h *handler) begin(ctx context.Context, c understudy.Caller, r *http.Request) (int64, error) {
-	err := jsonapi.RecordAudit(ctx, h.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionAdminister,
-		What: "job " + understudy.Clip(strings.TrimPrefix(r.URL.Path, "/-/jobs/"))})
-	if err != nil {
+	if err := h.record(ctx, c, "job "+understudy.Clip(strings.TrimPrefix(r.URL.Path, "/-/jobs/"))); err != nil {
 		return 0, err
 	}
 	n, err := strconv.ParseInt(r.PathValue("number"), 10, 64)

@@ -31,6 +31,8 @@ type Store interface {
 // Queue adds, claims and cancels jobs.
 type Queue interface {
 	AddJobs(ctx context.Context, now time.Time, jobs ...understudy.Job) ([]int64, error)
+	AddUnique(ctx context.Context, j understudy.Job) (stored understudy.Job, err error)
+	FindJob(ctx context.Context, kind, key string) (understudy.Job, error)
 	PlanJob(ctx context.Context, now, since, slot time.Time, job understudy.Job) (number int64, last time.Time, err error)
 	ClaimJobs(ctx context.Context, want understudy.Claim) (understudy.Claimed, error)
 	CancelJob(ctx context.Context, number int64, now time.Time) (understudy.Job, error)
@@ -50,7 +52,7 @@ type Archive interface {
 	TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error)
 }
 
-// Kind is a kind of work. Every field except Name and Run has a usable zero value.
+// Kind is a kind of work. Every field except Name, and Run or Outside, has a usable zero value.
 type Kind struct {
 	Name string // a verb and a noun, such as "sync calls"
 	// Run does the work of one job. It must return soon after ctx ends; the cause of ctx says why: the job was
@@ -60,6 +62,8 @@ type Kind struct {
 	// not count as an attempt, nor does an error that wraps understudy.ErrNotStored. People see the error's
 	// text, so it must not contain payload. The text and stack of a panic are written only to the log.
 	Run func(ctx context.Context, r *Run) error
+	// Outside means that programs outside the server run the jobs of this kind. Run is then nil.
+	Outside bool
 	// Once means that a job of this kind runs at most once. An interrupted run is not repeated.
 	Once        bool
 	Concurrency int                 // the maximum number of concurrent runs in all processes; 0 means no limit
@@ -102,7 +106,9 @@ type Options struct {
 	Rand        func() float64   // returns a random number in [0, 1) for jitter, safe for concurrent use; nil means math/rand/v2
 	// CollectGarbage runs a garbage collection. The runner calls it from time to time after heavy work. nil means runtime.GC.
 	CollectGarbage func()
-	Logger         *slog.Logger // nil means no log
+	// Added is called after jobs were added, so that other processes learn of them. It must not wait. It may be nil.
+	Added  func()
+	Logger *slog.Logger // nil means no log
 }
 
 // withDefaults returns the options with default values in place of zero values.
@@ -119,6 +125,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Rand == nil {
 		o.Rand = random.Float64
+	}
+	if o.Added == nil {
+		o.Added = func() {}
 	}
 	understudy.SetDefaults(&o.Logger, &o.Now)
 	return o
@@ -138,6 +147,7 @@ func New(o Options) (*Runner, error) {
 		o: o, kinds: map[string]*Kind{}, active: active{runs: map[lease]*Run{}}, wake: make(chan struct{}, 1),
 		memory: semaphore.New(semaphore.Options{Limit: o.Memory, Refuse: true}), loop: loop{firstClaimAlone: o.OnlyProcess},
 	}
+	r.desk = desk{r: r, wake: make(chan struct{}, 1), closed: make(chan struct{}), rests: map[string]time.Time{}}
 	return r, r.Add(o.Kinds...)
 }
 
@@ -157,7 +167,7 @@ func (r *Runner) Add(kinds ...Kind) error {
 // add checks a kind, sets its defaults and adds it.
 func (r *Runner) add(k Kind) error {
 	switch {
-	case k.Name == "" || k.Run == nil:
+	case k.Name == "" || (k.Run == nil) != k.Outside:
 		return errors.New("it needs a name and a Run function")
 	case r.kinds[k.Name] != nil:
 		return errors.New("the name is used twice")
@@ -173,6 +183,9 @@ func (r *Runner) add(k Kind) error {
 	k.Backoff = cmp.Or(k.Backoff, time.Second)
 	k.MaxBackoff = max(cmp.Or(k.MaxBackoff, 10*time.Minute), k.Backoff)
 	r.kinds[k.Name] = &k
+	if k.Outside {
+		return nil
+	}
 	r.claims = append(r.claims, understudy.ClaimKind{Name: k.Name, MaxRunning: k.Concurrency, Lease: k.Lease})
 	if k.Schedule != nil {
 		r.plans = append(r.plans, &plan{kind: &k})

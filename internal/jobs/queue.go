@@ -42,7 +42,9 @@ func (r *Runner) Enqueue(ctx context.Context, jobs ...understudy.Job) ([]int64, 
 	if err != nil {
 		return nil, err
 	}
+	r.o.Added()
 	r.wakeLoop(true)
+	r.desk.notify()
 	return numbers, nil
 }
 

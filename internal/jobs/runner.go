@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/retry"
 	"understudy/kit/semaphore"
 )
 
@@ -34,6 +33,7 @@ type Runner struct {
 
 	active  active
 	loop    loop
+	desk    desk
 	trouble trouble
 	all     sync.WaitGroup
 }
@@ -52,7 +52,6 @@ type loop struct {
 	firstClaimAlone bool
 	claimAt         time.Time // when to claim jobs if nothing wakes the loop earlier
 	trimAt          time.Time
-	blocked         int          // the number of consecutive claims that left due jobs
 	endedRuns       atomic.Int64 // the number of runs that ended since the archive was last trimmed; the goroutines of the runs change it
 }
 
@@ -92,8 +91,7 @@ func (r *Runner) Stats() Stats {
 // Intervals and limits of the runner's loop.
 const (
 	writeTimeout     = 10 * time.Second // the longest time of one write
-	firstRetry       = 20 * time.Millisecond
-	retryInterval    = time.Second // the longest wait before the loop tries again to claim a due job
+	retryInterval    = time.Second      // the wait before the loop tries again to claim a due job
 	trimInterval     = 10 * time.Minute
 	trimAfterRuns    = 100 // the number of ended runs after which the archive is trimmed
 	progressInterval = time.Second
@@ -113,6 +111,9 @@ func (r *Runner) wakeLoop(claim bool) {
 // Wake looks for jobs that another process has given up.
 func (r *Runner) Wake() { r.wakeLoop(true) }
 
+// WakeWorkers looks for jobs of waiting workers that another process has added.
+func (r *Runner) WakeWorkers() { r.desk.notify() }
+
 // Run runs jobs until ctx ends. Then the contexts of all runs end. At-least-once jobs wait again, and the
 // interrupted run does not count as an attempt. Runs that do not end within Options.Grace keep their leases
 // until these expire; Run then returns an error. Run must be called only once.
@@ -120,6 +121,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	r.claimWanted.Store(true)
+	r.all.Go(func() { r.desk.run(ctx) })
 	for ctx.Err() == nil {
 		timer.Reset(r.step(ctx))
 		select {
@@ -205,11 +207,8 @@ func (r *Runner) scheduleClaim(now time.Time, got *understudy.Claimed) {
 	if !got.Next.IsZero() {
 		sooner(got.Next.Add(time.Millisecond)) // a millisecond later, because the lease counts as expired only after its end
 	}
-	if !got.Blocked {
-		r.loop.blocked = 0
-	} else { // soon at first, because another process may only have been claiming the job
-		sooner(now.Add(retry.Backoff(firstRetry, retryInterval, r.loop.blocked)))
-		r.loop.blocked++
+	if got.Blocked {
+		sooner(now.Add(retryInterval))
 	}
 	for _, p := range r.plans {
 		sooner(p.due)

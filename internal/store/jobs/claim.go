@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"understudy"
@@ -39,6 +41,9 @@ var (
 		created, mark, state)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (kind, key) WHERE state <= 2 AND key <> '' DO NOTHING RETURNING number`}
 	selectLiveJob = &db.Statement{Head: "SELECT number FROM job WHERE kind = ? AND key = ? AND state <= 2 AND key <> ''"}
+
+	selectKeyed = &db.Statement{Head: "SELECT " + jobColumns + " FROM job WHERE kind = ? AND key = ? AND state <= 2 AND key <> '' UNION ALL " +
+		"SELECT " + jobColumns + " FROM job WHERE kind = ? AND key = ? AND state >= 3 AND key <> '' ORDER BY number DESC LIMIT 1"}
 
 	// loseLeases archives jobs with an expired lease or makes them wait again. An interrupted run counts as an
 	// attempt, so that a job that crashes its process is not repeated forever.
@@ -110,19 +115,27 @@ func skipLocked(st *db.Statement) *db.Statement {
 // Queue keeps jobs in the database. It is safe for concurrent use.
 type Queue struct {
 	pool *db.Pool
-	ends combiner[understudy.JobResult, ended]
+	ends combiner[understudy.JobResult, understudy.JobState]
+	adds combiner[understudy.Job, understudy.Job]
+	news atomic.Pointer[func()]
 }
 
 // NewQueue returns the job queue of a database.
 func NewQueue(pool *db.Pool) *Queue {
 	q := &Queue{pool: pool}
-	q.ends.run = q.endJobs
+	q.ends.run, q.adds.run = q.endJobs, q.addUnique
+	pool.SetLoader(db.Jobs, q.loadNews)
 	return q
 }
 
-// SetNews makes the queue call news after another process has added jobs. news must not wait. Call it before the store is used.
-func (q *Queue) SetNews(news func()) {
-	q.pool.SetLoader(db.Jobs, func(context.Context, db.Conn) error { news(); return nil })
+// SetNews makes the queue call news after another process has added jobs. news must not wait.
+func (q *Queue) SetNews(news func()) { q.news.Store(&news) }
+
+func (q *Queue) loadNews(context.Context, db.Conn) error {
+	if news := q.news.Load(); news != nil {
+		(*news)()
+	}
+	return nil
 }
 
 // Now returns the time by the clock that the processes on the database share. Leases and scheduled times are compared with it.
@@ -218,6 +231,60 @@ func addJob(c db.Conn, now time.Time, j *understudy.Job) (number int64, err erro
 		_, err = c.QueryRow(selectLiveJob, []driver.Value{j.Kind, j.Key}, keep)
 	}
 	return number, err
+}
+
+// AddUnique stores a job, unless there is or was another one with its Kind and Key. It returns the stored job, whatever its state. When it
+// returns, the job is on the disk. Errors: ErrInvalid, ErrNotStored.
+func (q *Queue) AddUnique(ctx context.Context, j understudy.Job) (stored understudy.Job, err error) {
+	if err = checkJob(&j); err == nil {
+		stored, err = q.adds.join(ctx, j)
+	}
+	return stored, db.WrapError(true, err, "add a job")
+}
+
+// addUnique adds jobs in one transaction. Other processes add none meanwhile, so a job that is not found does not exist.
+func (q *Queue) addUnique(ctx context.Context, jobs []understudy.Job) (all []understudy.Job, err error) {
+	now := q.Now()
+	err = q.pool.ChangeDurably(ctx, func(c db.Conn) error {
+		q.pool.MarkChanged(db.Jobs)
+		all = make([]understudy.Job, len(jobs))
+		for _, j := range jobs {
+			if err := c.Expect(selectKeyed, 0, j.Kind, j.Key, j.Kind, j.Key); err != nil {
+				return err
+			}
+		}
+		for i := range jobs {
+			j := &jobs[i]
+			all[i], err = findJob(c, j.Kind, j.Key)
+			if errors.Is(err, understudy.ErrNotFound) {
+				if _, err = addJob(c, now, j); err == nil {
+					all[i], err = findJob(c, j.Kind, j.Key)
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// FindJob returns the newest job with a kind and a key, whatever its state. Errors: ErrNotFound.
+func (q *Queue) FindJob(ctx context.Context, kind, key string) (j understudy.Job, err error) {
+	err = q.pool.Read(ctx, func(c db.Conn) error {
+		j, err = findJob(c, kind, key)
+		return err
+	})
+	return j, db.WrapError(false, err, "find a job")
+}
+
+func findJob(c db.Conn, kind, key string) (j understudy.Job, err error) {
+	found, err := c.QueryRow(selectKeyed, []driver.Value{kind, key, kind, key}, func(r []driver.Value) { j = jobOf(r) })
+	if err == nil && !found {
+		err = understudy.ErrNotFound
+	}
+	return j, err
 }
 
 // ClaimJobs claims jobs that may begin: the most urgent lane first, then by due time, then by number. First it

@@ -16,21 +16,19 @@ import (
 )
 
 var (
-	beatJob = &db.Statement{Head: `UPDATE job SET lease_end = ?1, done = ?2, total = ?3, note = ?4
-		WHERE number = ` + jobNumber("CAST(?5 AS BIGINT)", "?7", "?8") + `
-		AND fence = ?6 AND state = 2 RETURNING stop`}
+	beatJob = &db.Statement{Head: `UPDATE job SET lease_end = ?, done = ?, total = ?, note = ? WHERE number = ?
+		AND fence = ? AND state = 2 RETURNING stop`}
 	markJob = &db.Statement{Head: `UPDATE job SET mark = ? WHERE number = ? AND fence = ? AND state = 2 RETURNING number`}
 	// endJob ends runs. A job that was to run again is cancelled if that was requested meanwhile.
-	endJob = &db.Statement{Head: `WITH e (state, at, error, run_after, uncounted, weight, done, total, note, number, fence, kind, key)
+	endJob = &db.Statement{Head: `WITH e (state, at, error, run_after, uncounted, weight, done, total, note, number, fence)
 		AS (VALUES `, Tuple: `(CAST(? AS BIGINT), CAST(? AS BIGINT), ?, CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT),
-		CAST(? AS BIGINT), CAST(? AS BIGINT), ?, CAST(? AS BIGINT), CAST(? AS BIGINT), ?, ?)`, Tail: `)
+		CAST(? AS BIGINT), CAST(? AS BIGINT), ?, CAST(? AS BIGINT), CAST(? AS BIGINT))`, Tail: `)
 		UPDATE job SET state = CASE WHEN e.state = 1 AND job.stop = 1 THEN 5 ELSE e.state END,
 		ended = CASE WHEN e.state = 1 AND job.stop = 0 THEN 0 ELSE e.at END, error = e.error,
 		run_after = CASE WHEN e.state = 1 THEN e.run_after ELSE job.run_after END,
 		attempt = job.attempt - e.uncounted, again = job.again + e.uncounted,
 		weight = CASE WHEN e.weight > 0 THEN e.weight ELSE job.weight END, lease_end = 0, done = e.done, total = e.total, note = e.note
-		FROM e WHERE job.number = ` + jobNumber("e.number", "e.kind", "e.key") + ` AND job.fence = e.fence AND job.state = 2
-		RETURNING job.number, job.kind, job.key, job.state, job.once`}
+		FROM e WHERE job.number = e.number AND job.fence = e.fence AND job.state = 2 RETURNING job.number, job.state, job.once`}
 	cancelJob = &db.Statement{Head: `UPDATE job SET stop = 1, ended = CASE state WHEN 1 THEN CAST(?1 AS BIGINT) ELSE 0 END,
 		error = CASE state WHEN 1 THEN 'cancelled' ELSE error END,
 		state = CASE state WHEN 1 THEN 5 ELSE 2 END WHERE number = ?2 AND state <= 2 RETURNING ` + jobColumns}
@@ -38,12 +36,6 @@ var (
 	putPlan    = &db.Statement{Head: `INSERT INTO job_plan (kind, last) VALUES (?, ?)
 		ON CONFLICT (kind) DO UPDATE SET last = excluded.last`}
 )
-
-// jobNumber returns an SQL expression for the number of a job. If number is 0, it is the live job with the kind and key.
-func jobNumber(number, kind, key string) string {
-	return "CASE WHEN " + number + " > 0 THEN " + number + " ELSE (SELECT l.number FROM job l WHERE l.kind = " + kind + " AND l.key = " + key +
-		" AND l.state <= 2 AND l.key <> '') END"
-}
 
 // clip shortens a text to at most the given number of bytes without splitting a character.
 func clip(s string, most int) string {
@@ -59,7 +51,7 @@ func (q *Queue) RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) 
 		all = make([]understudy.HeartbeatReply, len(beats))
 		for i, b := range beats {
 			found, err := c.QueryRow(beatJob, []driver.Value{nanos(b.LeaseEnd), b.Progress.Done, b.Progress.Total, clip(b.Progress.Note,
-				maxJobError), b.Number, b.Fence, b.Kind, b.Key},
+				maxJobError), b.Number, b.Fence},
 				func(r []driver.Value) { all[i].StopRequested = r[0].(int64) != 0 })
 			if err != nil {
 				return err
@@ -105,17 +97,14 @@ func (q *Queue) EndJob(ctx context.Context, e understudy.JobResult) (state under
 		return 0, db.WrapError(true, err, "end job %d", e.Number)
 	}
 	got, err := q.ends.join(ctx, e)
-	if err == nil && got.state == 0 {
+	if err == nil && got == 0 {
 		err = understudy.ErrLeaseLost
 	}
-	return got.state, db.WrapError(true, err, "end job %d", e.Number)
+	return got, db.WrapError(true, err, "end job %d", e.Number)
 }
 
-// ended is the state of a job after its run. It is 0 if the run had lost its lease.
-type ended struct{ state understudy.JobState }
-
-// endJobs ends runs in one transaction.
-func (q *Queue) endJobs(ctx context.Context, ends []understudy.JobResult) (all []ended, err error) {
+// endJobs ends runs in one transaction and returns the new states. A state is 0 if the run had lost its lease.
+func (q *Queue) endJobs(ctx context.Context, ends []understudy.JobResult) (all []understudy.JobState, err error) {
 	change := q.pool.ChangeRows
 	again := slices.ContainsFunc(ends, func(e understudy.JobResult) bool { return e.State == understudy.JobWaiting })
 	if again {
@@ -124,18 +113,15 @@ func (q *Queue) endJobs(ctx context.Context, ends []understudy.JobResult) (all [
 	var args []driver.Value
 	for _, e := range ends {
 		args = append(args, int64(e.State), nanos(e.At), clip(e.Error, maxJobError), nanos(e.RunAfter), flag(e.Uncounted), e.Weight,
-			e.Progress.Done, e.Progress.Total, clip(e.Progress.Note, maxJobError), e.Number, e.Fence, e.Kind, e.Key)
+			e.Progress.Done, e.Progress.Total, clip(e.Progress.Note, maxJobError), e.Number, e.Fence)
 	}
 	err = change(ctx, func(c db.Conn) error {
-		all = make([]ended, len(ends))
+		all = make([]understudy.JobState, len(ends))
 		durable := again
 		err := c.Query(endJob, len(ends), args, func(r []driver.Value) error {
-			durable = durable || r[4].(int64) != 0
-			for i, e := range ends {
-				if e.Number == r[0].(int64) || e.Number == 0 && e.Kind == r[1].(string) && e.Key == r[2].(string) {
-					all[i].state = understudy.JobState(r[3].(int64))
-				}
-			}
+			durable = durable || r[2].(int64) != 0
+			i := slices.IndexFunc(ends, func(e understudy.JobResult) bool { return e.Number == r[0].(int64) })
+			all[i] = understudy.JobState(r[1].(int64))
 			return nil
 		})
 		if again {
