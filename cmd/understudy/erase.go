@@ -1,4 +1,5 @@
-// The erase and purge commands. An erased record is never stored again. A purged record may be fetched and stored again.
+// The erase and purge commands, and store shrink. An erased record is never stored again. A purged record may be fetched and stored
+// again. Both leave free space in the database, which store shrink gives back to the disk.
 
 package main
 
@@ -223,6 +224,52 @@ func printPurged(w io.Writer, what string, done diagnostics.Purged) error {
 	_, err := fmt.Fprintf(w, "deleted: %s, %s, %s%s\n", formatCount(done.Pages, "page"), formatCount(done.Versions, "version"),
 		formatCount(done.Files, "file"), samples)
 	return err
+}
+
+type storeShrinkCmd struct {
+	Output outputFlag `embed:""`
+	Place  dataFlags  `embed:""`
+}
+
+// Help returns what --help prints below the summary.
+func (c *storeShrinkCmd) Help() string {
+	return "SQLite: writes all rows to a new file, which replaces the database. The disk needs room for both. A running server continues to " +
+		"answer, and stores new answers when the copy is complete. PostgreSQL: runs VACUUM on Understudy's tables.\n\n" +
+		"Described in docs/explanation/store.md."
+}
+
+// Run asks the server to shrink the database, and shows the progress.
+func (c *storeShrinkCmd) Run(ctx context.Context, p *process) error {
+	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
+		progress := terminal.NewProgress(p.stderr, "store shrink", p.quiet)
+		defer progress.End()
+		var at diagnostics.Shrunk
+		method := http.MethodPost
+		err := poll(ctx, func() (bool, error) {
+			at = diagnostics.Shrunk{}
+			err := server.ask(ctx, method, "/-/shrink", nil, &at)
+			method = http.MethodGet
+			progress.Set(terminal.State{Done: min(at.Copied, at.Live), Total: at.Live, Unit: "bytes"})
+			return !at.Running, err
+		})
+		progress.End()
+		switch {
+		case ctx.Err() != nil:
+			return errors.New("interrupted; a running server goes on, and the same command shows its progress")
+		case err != nil:
+			return err
+		case at.Error != "":
+			return errors.New(at.Error)
+		}
+		return c.Output.print(p.stdout, at, func(w io.Writer) error {
+			fmt.Fprintf(w, "%d bytes, before %d bytes\n", at.After, at.Before)
+			if at.Distant {
+				fmt.Fprintln(w, "PostgreSQL uses the free space of its tables again. VACUUM FULL gives it back, and locks each table; "+
+					"pg_repack locks none.")
+			}
+			return nil
+		})
+	})
 }
 
 func formatCount(n int, what string) string {

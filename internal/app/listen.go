@@ -229,7 +229,8 @@ func (a *App) openCommands(ctx context.Context) error {
 	o := a.commandOptions()
 	o.Person = func(*http.Request) (understudy.Caller, error) { return understudy.Caller{}, understudy.ErrForbidden }
 	mux, d := http.NewServeMux(), diagnostics.New(o).Handler()
-	for _, path := range []string{"/-/purge", "/-/erase", "/-/erasures", "/-/index", "/-/credentials", "/-/credentials/", "/-/explain"} {
+	for _, path := range []string{"/-/purge", "/-/erase", "/-/erasures", "/-/index", "/-/shrink", "/-/credentials", "/-/credentials/",
+		"/-/explain"} {
 		mux.Handle(path, d)
 	}
 	mux.Handle("/-/sync", a.crawler.Handler(a.opts.Dir.Token, a.audit))
@@ -248,6 +249,7 @@ func (a *App) commandOptions() diagnostics.Options {
 		return gate.ExplainRecord(role, source, kind, id)
 	}
 	return diagnostics.Options{Purge: a.purger().Purge, Erase: a.eraser.Erase, Receipts: a.eraser.ListReceipts, Index: indexes.Index,
+		Shrink:      a.eraser.Shrinker.Shrink,
 		Credentials: a.issuer, Now: time.Now, Explain: explain, Token: a.opts.Dir.Token, Audit: a.audit, Logger: a.log}
 }
 

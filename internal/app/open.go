@@ -45,7 +45,12 @@ func (a *App) openStore(ctx context.Context) (err error) {
 	cfg := a.opts.Settings
 	a.eraser = &operations.Eraser{Delay: cfg.Store.EraseAfter.Std(), Retention: cfg.RetentionTimes(), Wake: make(chan struct{}, 1),
 		Sources: a.sources, Log: a.log}
-	a.db, err = store.Open(ctx, store.Options{Path: a.opts.Dir.DatabasePath(cfg.Store.DSN), Specs: specs, Limit: int64(cfg.Store.Limit),
+	path := a.opts.Dir.DatabasePath(cfg.Store.DSN)
+	a.eraser.Shrinker = operations.Shrinker{Path: path, Log: a.log, Wake: make(chan struct{}, 1)}
+	if err := a.eraser.Shrinker.RemoveCopy(); err != nil {
+		return err
+	}
+	a.db, err = store.Open(ctx, store.Options{Path: path, Specs: specs, Limit: int64(cfg.Store.Limit),
 		Retention: cfg.RetentionTimes(), ToErase: a.eraser.Notify, Now: time.Now, Logger: a.log})
 	if err != nil {
 		return err
@@ -316,9 +321,10 @@ func (a *App) openWork(context.Context) (err error) {
 	a.mirror.SetCoverage(a.crawler)
 	a.saved.bus.Subscribe(a.crawler.HandlePageSaved)
 	e := a.eraser
+	e.Shrinker.DB = a.db
 	e.DB, e.Files, e.Mirror, e.Jobs = a.db, a.files, a.mirror, a.jobs
 	indexes := &operations.Indexer{DB: a.db, Jobs: a.jobs, Now: time.Now, Log: a.log}
-	a.tasks = append(a.tasks, a.crawler.Run, e.Run, indexes.Run, a.ports.profiles.Run)
+	a.tasks = append(a.tasks, a.crawler.Run, e.Run, e.Shrinker.Run, indexes.Run, a.ports.profiles.Run)
 	kinds := append(e.JobKinds(a.opts.Offline), indexes.JobKind())
 	if !a.opts.Offline {
 		kinds = append(kinds, crawl.JobKinds(a.crawler.Work())...)

@@ -169,6 +169,8 @@ type Options struct {
 	// Index returns how many records the indexes have. If anew is true, it empties them first, so that they are
 	// built again. If Index is nil, there are no indexes.
 	Index func(ctx context.Context, anew bool) (Indexed, error)
+	// Shrink returns the state of the newest run that shrinks the database. If begin is true, it begins a run.
+	Shrink func(ctx context.Context, begin bool) (Shrunk, error)
 	// Reload reads the settings again and returns the names of those that need a restart. If it is nil, there is no
 	// settings file.
 	Reload func(context.Context) (restart []string, err error)
@@ -228,7 +230,7 @@ func New(o Options) *Diagnostics {
 func Routes() []string {
 	return []string{
 		"/-/health", "/-/stats", "/-/stats/figures", "/-/purge", "/-/reload", "/-/credentials", "/-/credentials/{name}/rotate",
-		"/-/credentials/{name}/revoke", "/-/erase", "/-/erasures", "/-/explain", "/-/index",
+		"/-/credentials/{name}/revoke", "/-/erase", "/-/erasures", "/-/explain", "/-/index", "/-/shrink",
 		"/-/profile", "/-/profile/stop", "/-/profile/allocs", "/-/profile/cpu", "/-/profile/kept/{id}",
 	}
 }
@@ -260,6 +262,9 @@ func (d *Diagnostics) Handler() http.Handler {
 	index := jsonapi.Handle(d.command(indexTimeout, 0), d.index)
 	mux.Handle("GET /-/index", index)
 	mux.Handle("POST /-/index", index)
+	shrink := jsonapi.Handle(d.command(indexTimeout, 0), d.shrink)
+	mux.Handle("GET /-/shrink", shrink)
+	mux.Handle("POST /-/shrink", shrink)
 	mux.HandleFunc("GET /-/profile", d.profiles(d.showProfiles))
 	mux.HandleFunc("POST /-/profile", d.profiles(d.startProfile))
 	mux.HandleFunc("POST /-/profile/stop", d.profiles(d.stopProfile))

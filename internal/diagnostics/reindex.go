@@ -1,4 +1,4 @@
-// This file builds the indexes of terms and words again while the server runs.
+// This file builds the indexes of terms and words again, and shrinks the database, while the server runs.
 
 package diagnostics
 
@@ -40,4 +40,27 @@ func (d *Diagnostics) index(ctx context.Context, c understudy.Caller, r *http.Re
 		d.o.Logger.Info("the search indexes are being rebuilt", "records", at.Total)
 	}
 	return at, err
+}
+
+// Shrunk describes the newest run that gives free space of the database back to the disk. All sizes are in bytes.
+type Shrunk struct {
+	Running bool   `json:"running"`
+	Before  int64  `json:"before"` // the size of the database with its log
+	After   int64  `json:"after"`
+	Live    int64  `json:"live"`              // about the size of the copy
+	Copied  int64  `json:"copied,omitempty"`  // the size of the copy until now
+	Distant bool   `json:"distant,omitempty"` // the database is PostgreSQL
+	Error   string `json:"error,omitempty"`
+}
+
+// shrink responds with the state of the newest run. POST begins a run.
+func (d *Diagnostics) shrink(ctx context.Context, c understudy.Caller, r *http.Request) (any, error) {
+	begin := r.Method == http.MethodPost
+	if begin {
+		err := jsonapi.RecordAudit(ctx, d.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "shrink the database"})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return d.o.Shrink(ctx, begin)
 }

@@ -46,7 +46,7 @@ var imports = map[string]string{
 	"internal/app/gctune":  "",
 	"internal/audit":       ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/retry kit/wal",
 	"internal/app/lastday": ".",
-	"internal/app/operations": ". internal/crawl internal/diagnostics internal/forecast internal/jobs internal/store " +
+	"internal/app/operations": ". internal/crawl internal/datadir internal/diagnostics internal/forecast internal/jobs internal/store " +
 		"internal/store/contents internal/store/erase kit/retry kit/suggest mirror spec",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan mirror/compose spec",
 	"internal/callers":     ". kit/accesslog kit/limiter spec spec/auth",

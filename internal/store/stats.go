@@ -9,6 +9,7 @@ import (
 	"understudy/internal/store/db"
 	"understudy/internal/store/locks"
 	"understudy/internal/store/postgres"
+	"understudy/internal/store/sqlite"
 )
 
 var (
@@ -109,4 +110,20 @@ func ReadLocks(ctx context.Context, path string) (*locks.Report, error) {
 	}
 	sessions, err := engine.ListSessions(ctx)
 	return locks.NewReport(engine.Name(), sessions), StartError(path, err)
+}
+
+// CopySuffix follows the name of the file in the name of the copy that Shrink makes. A server deletes a copy that a crash has left.
+const CopySuffix = sqlite.CopySuffix
+
+// Shrink gives free space back to the disk. Readers go on, and writers wait. It returns the space before and after.
+func (d *DB) Shrink(ctx context.Context) (before, after Space, err error) {
+	if before, err = d.MeasureSpace(ctx); err != nil {
+		return before, after, err
+	}
+	err = d.Eraser.Exclude(ctx, func() error { return d.pool.Engine.Shrink(ctx, d.pool) })
+	if err != nil {
+		return before, after, db.WrapError(true, err, "shrink %s", d.pool.Engine.Name())
+	}
+	after, err = d.MeasureSpace(ctx)
+	return before, after, err
 }

@@ -41,6 +41,7 @@ const (
 // Eraser schedules records for erasure, and erases them in jobs. All fields must be set before any method except
 // Notify is called.
 type Eraser struct {
+	Shrinker  Shrinker                            // gives the space back that erasures have left
 	Delay     time.Duration                       // the wait before a job, so that one job erases many scheduled records
 	Retention map[string]map[string]time.Duration // the maximum age of records by source and kind
 	Wake      chan struct{}                       // wakes the eraser; its buffer has one element

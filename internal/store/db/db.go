@@ -149,6 +149,8 @@ type Engine interface {
 	// Sanitize overwrites what the files still contain of deleted or changed rows, and returns how many bytes it
 	// overwrote. Only one goroutine at a time may call it.
 	Sanitize(ctx context.Context, p *Pool) (overwritten int64, err error)
+	// Shrink gives free space back to the disk. Writers wait until it ends.
+	Shrink(ctx context.Context, p *Pool) error
 	// ListResidue returns where bytes of deleted rows may still be after Sanitize.
 	ListResidue(c Conn) ([]Residue, error)
 }

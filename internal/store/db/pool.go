@@ -308,6 +308,35 @@ func (p *Pool) Use(ctx context.Context, from chan Conn, work func(c Conn) (broke
 	return err
 }
 
+// CloseReaders closes all reading connections, and lets readers wait until reopen is called. It returns an error if the
+// running reads take longer than wait.
+func (p *Pool) CloseReaders(ctx context.Context, wait time.Duration) (reopen func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	var all []Conn
+	for range cap(p.readers) {
+		select {
+		case c := <-p.readers:
+			all = append(all, c)
+		case <-ctx.Done():
+			for _, c := range all {
+				p.readers <- c
+			}
+			return nil, ctx.Err()
+		}
+	}
+	for _, c := range all {
+		if c != nil {
+			_ = c.Close() // a connection that stays open keeps its lock, which the caller finds
+		}
+	}
+	return func() {
+		for range all {
+			p.readers <- nil
+		}
+	}, nil
+}
+
 // noteDamage remembers that part of the database could not be read, if err says so.
 func (p *Pool) noteDamage(err error) {
 	if ClassOf(err) == Damaged {

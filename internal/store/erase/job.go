@@ -40,6 +40,17 @@ func (r *Eraser) EraseListed(ctx context.Context, o Job) (done []Erasure, err er
 	return done, db.WrapError(false, err, "erase what is listed")
 }
 
+// Exclude runs work while no call of EraseListed is running.
+func (r *Eraser) Exclude(ctx context.Context, work func() error) error {
+	select {
+	case r.running <- struct{}{}:
+		defer func() { <-r.running }()
+		return work()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // job is one call of EraseListed.
 type job struct {
 	eraser      *Eraser

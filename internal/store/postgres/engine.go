@@ -178,6 +178,13 @@ func (e *Engine) ListTables(c db.Conn) (names []string, err error) {
 	return names, err
 }
 
+// Shrink implements db.Engine. It makes the space of deleted rows available for new rows, and gives free pages at the end of
+// tables back to the disk.
+func (e *Engine) Shrink(ctx context.Context, p *db.Pool) error {
+	_, err := e.Sanitize(ctx, p)
+	return err
+}
+
 // Sanitize implements db.Engine. It makes the space of deleted rows available for new rows. The bytes of deleted rows stay
 // until new rows overwrite them. In the log they stay until the log is reused, and they also stay in standbys and backups.
 func (e *Engine) Sanitize(ctx context.Context, p *db.Pool) (overwritten int64, err error) {

@@ -115,7 +115,7 @@ func (e *Engine) Prepare(ctx context.Context, writer db.Conn) error {
 	switch {
 	case id == applicationID && tables > 0:
 		if is, err := migrations.IsComplete(writer); is || err != nil {
-			return err
+			return errors.Join(err, c.setMode("journal_mode", "wal")) // a crash of Shrink may have left another mode
 		}
 	case id == applicationID: // an earlier start was interrupted while it created the file
 	case tables > 0 || id != 0:
