@@ -4,7 +4,10 @@ package viewertest
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,25 +53,10 @@ func (g searchGate) MakeView(c understudy.Caller, r *understudy.Record) ([]byte,
 // WithSearch lets a viewer search records of the simulated API: those of four lists, and of more lists by their paths.
 func WithSearch(t testing.TB, more ...string) func(*page.Options) {
 	return func(o *page.Options) {
-		mem := storetest.Open(t, store.Options{Specs: map[string]*spec.Spec{o.Sources[0].Name: o.Sources[0].Spec},
-			Now: func() time.Time { return Noon }})
-		src := o.Sources[0]
-		for _, path := range append([]string{"/Calls.json", "/Messages.json", "/Conferences.json", "/Recordings.json"}, more...) {
-			for next := "/2010-04-01/Accounts/" + Account + path + "?PageSize=100"; next != ""; {
-				at, params, _ := strings.Cut(next, "?")
-				target, err := src.Spec.Resolve("twilio", at, params)
-				Must(t, err)
-				found, err := o.Mirror.(*Mirror).Fetch(t.Context(), request.Fetch{Target: target, Reason: request.ReasonWaiting,
-					RetryWindow: time.Minute})
-				Must(t, err)
-				_, err = mem.Save(t.Context(), found)
-				Must(t, err)
-				next = ""
-				if !found.Next.IsZero() {
-					next = found.Next.URI
-				}
-			}
-		}
+		path := filepath.Join(t.TempDir(), "understudy.db")
+		lists := append([]string{"/Calls.json", "/Messages.json", "/Conferences.json", "/Recordings.json"}, more...)
+		Must(t, os.WriteFile(path, fillDatabase(t, o, lists), 0o600))
+		mem := openRecords(t, o, path)
 		searcher, err := search.New(search.Options{
 			Sources: o.Sources, Store: mem, Gate: searchGate{o.Gate}, Masked: o.Gate, KV: mem.KV, Key: bytes.Repeat([]byte{7}, 32),
 			Now:    o.Now,
@@ -78,4 +66,58 @@ func WithSearch(t testing.TB, more ...string) func(*page.Options) {
 		o.Search, o.Shelf, o.Sums = searcher, searcher, searcher
 		t.Cleanup(func() { Must(t, mem.Close()) })
 	}
+}
+
+// filled has the files of databases by the spec of their source and the lists that they hold. The simulated API has the same
+// records for every test of a package.
+var filled = struct {
+	sync.Mutex
+	files map[filling][]byte
+}{files: map[filling][]byte{}}
+
+type filling struct {
+	spec  *spec.Spec
+	lists string
+}
+
+// fillDatabase returns the file of a database with the records of lists. The first caller of a package fetches them.
+func fillDatabase(t testing.TB, o *page.Options, lists []string) []byte {
+	filled.Lock()
+	defer filled.Unlock()
+	src := o.Sources[0]
+	key := filling{src.Spec, strings.Join(lists, " ")}
+	if file := filled.files[key]; file != nil {
+		return file
+	}
+	path := storetest.File(t)
+	db := openRecords(t, o, path)
+	for _, list := range lists {
+		for next := "/2010-04-01/Accounts/" + Account + list + "?PageSize=100"; next != ""; {
+			at, params, _ := strings.Cut(next, "?")
+			target, err := src.Spec.Resolve("twilio", at, params)
+			Must(t, err)
+			found, err := o.Mirror.(*Mirror).Fetch(t.Context(), request.Fetch{Target: target, Reason: request.ReasonWaiting,
+				RetryWindow: time.Minute})
+			Must(t, err)
+			_, err = db.Save(t.Context(), found)
+			Must(t, err)
+			next = ""
+			if !found.Next.IsZero() {
+				next = found.Next.URI
+			}
+		}
+	}
+	Must(t, db.Close())
+	file, err := os.ReadFile(path)
+	Must(t, err)
+	filled.files[key] = file
+	return file
+}
+
+// openRecords opens the database at path for the records of the viewer's source.
+func openRecords(t testing.TB, o *page.Options, path string) *store.DB {
+	db, err := store.Open(t.Context(), store.Options{Path: path, Specs: map[string]*spec.Spec{o.Sources[0].Name: o.Sources[0].Spec},
+		Now: func() time.Time { return Noon }, SaveTime: storetest.Patience})
+	Must(t, err)
+	return db
 }
