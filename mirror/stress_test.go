@@ -16,6 +16,7 @@ import (
 
 	"understudy"
 	"understudy/internal/checktest"
+	"understudy/internal/sample"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -42,10 +43,11 @@ func TestStress(t *testing.T) {
 	})
 	s.answers(t, http.StatusNoContent, nil, nil)
 	var wg sync.WaitGroup
+	acts := sample.Count(30, 150)
 	for reader := range 64 {
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(reader), 7))
-			for range 150 {
+			for range acts {
 				s.act(t, r)
 			}
 		})

@@ -387,7 +387,7 @@ func (w *walks) target(uri string) *spec.Target {
 func TestAWalkMissesNothing(t *testing.T) {
 	t.Parallel()
 	seed := sample.Seed(t)
-	rounds := sample.Count(15, 400)
+	rounds := sample.Count(8, 400)
 	for i, way := range waysOfPaging {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()

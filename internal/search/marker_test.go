@@ -73,7 +73,7 @@ func TestMarkers(t *testing.T) {
 		}
 		r.put(map[string]string{"calls": "Calls", "messages": "Messages"}[kind], bodies...)
 	}
-	asked, run := 0, sample.OneIn(t, 16)
+	asked, run := 0, sample.OneIn(t, 50)
 	for role := range roles {
 		for kind, texts := range planted {
 			for text, field := range texts {
@@ -85,7 +85,7 @@ func TestMarkers(t *testing.T) {
 			}
 		}
 	}
-	if asked < 1000/8 {
+	if asked < 1000/25 {
 		t.Errorf("only %d searches", asked)
 	}
 }

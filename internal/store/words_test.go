@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -193,6 +193,9 @@ func TestTheFirstSearchByWordsReadsNoMoreThanTheNext(t *testing.T) {
 const staleSeparators = `SELECT count(*) FROM words_idx i WHERE length(i.term) > 8 AND coalesce(instr(
 	(SELECT term FROM word WHERE term >= substr(CAST(i.term AS TEXT), 2) LIMIT 1), substr(CAST(i.term AS TEXT), 2)), 0) <> 1`
 
+// erased matches the words of the first 2,000 messages, and the beginnings of those of the first 1,000.
+var erased = regexp.MustCompile(`zanzibar(00[01][0-9]{3}|000[0-9])`)
+
 // Erased words are in no byte of the file, those included by which the pages of
 // the index are found.
 func TestErasedWordsLeaveNothing(t *testing.T) {
@@ -252,13 +255,8 @@ func TestErasedWordsLeaveNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range 2000 {
-			if word := fmt.Sprintf("zanzibar%06d", i); strings.Contains(string(data), word) {
-				t.Fatalf("%s holds %s", file, word)
-			}
-			if i < 990 && strings.Contains(string(data), fmt.Sprintf("zanzibar%06d", i)[:12]) {
-				t.Fatalf("%s holds the beginning of word %d", file, i)
-			}
+		if found := erased.Find(data); found != nil {
+			t.Fatalf("%s holds %s", file, found)
 		}
 	}
 }
