@@ -191,6 +191,7 @@ func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 	}
 	a.saved.listen(f.NotifyPage)
 	a.ports.servers[0].AddShutdownHook(f.End)
+	a.ports.servers[0].AddShutdownHook(a.jobs.EndWaits)
 	a.eraser.Erased = f.Forget
 	a.tasks = append(a.tasks, f.Run)
 	return f, a.jobs.Add(outbox.JobKind(feed.DeliverKind, f.Deliver), a.forecasts.JobKind(f.SendMessage))

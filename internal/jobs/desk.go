@@ -29,6 +29,7 @@ type desk struct {
 	r      *Runner
 	wake   chan struct{}
 	closed chan struct{} // closed when no more jobs are handed out
+	close  func()        // closes it, once
 
 	mu      sync.Mutex
 	waiting []*worker // the worker that has waited longest comes first
@@ -62,7 +63,7 @@ func (d *desk) notify() {
 func (d *desk) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	defer close(d.closed)
+	defer d.close()
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -218,9 +219,9 @@ func (r *Runner) EnqueueOutside(ctx context.Context, j understudy.Job) (understu
 }
 
 // readOutside returns what is stored of a job that a worker runs, and its kind.
-func (r *Runner) readOutside(ctx context.Context, j *understudy.Job) (now understudy.Job, k *Kind, err error) {
-	if k, err = r.desk.findKind(j.Kind); err == nil {
-		now, err = r.o.Store.FindJob(ctx, j.Kind, j.Key)
+func (d *desk) readOutside(ctx context.Context, j *understudy.Job) (now understudy.Job, k *Kind, err error) {
+	if k, err = d.findKind(j.Kind); err == nil {
+		now, err = d.r.o.Store.FindJob(ctx, j.Kind, j.Key)
 	}
 	return now, k, err
 }
@@ -228,7 +229,7 @@ func (r *Runner) readOutside(ctx context.Context, j *understudy.Job) (now unders
 // RenewOutside renews the lease of a job that a worker runs, and stores its progress. lease is as for ClaimOutside. It returns the new end
 // of the lease, and whether the worker is asked to stop. Errors: ErrNotFound; ErrLeaseLost; ErrNotStored.
 func (r *Runner) RenewOutside(ctx context.Context, j understudy.Job, lease time.Duration) (end time.Time, stop bool, err error) {
-	now, k, err := r.readOutside(ctx, &j)
+	now, k, err := r.desk.readOutside(ctx, &j)
 	if err != nil {
 		return end, false, err
 	}
@@ -244,7 +245,7 @@ func (r *Runner) RenewOutside(ctx context.Context, j understudy.Job, lease time.
 // pause, or after the back-off if that is 0; it fails if no attempts are left. A second call with the same result changes nothing. Errors:
 // ErrNotFound; ErrLeaseLost; ErrNotStored.
 func (r *Runner) EndOutside(ctx context.Context, j understudy.Job, pause time.Duration) (understudy.JobState, error) {
-	now, k, err := r.readOutside(ctx, &j)
+	now, k, err := r.desk.readOutside(ctx, &j)
 	switch {
 	case err != nil:
 		return 0, err

@@ -15,6 +15,7 @@ import (
 	"math"
 	random "math/rand/v2"
 	"runtime"
+	"sync"
 	"time"
 
 	"understudy"
@@ -148,6 +149,7 @@ func New(o Options) (*Runner, error) {
 		memory: semaphore.New(semaphore.Options{Limit: o.Memory, Refuse: true}), loop: loop{firstClaimAlone: o.OnlyProcess},
 	}
 	r.desk = desk{r: r, wake: make(chan struct{}, 1), closed: make(chan struct{}), rests: map[string]time.Time{}}
+	r.desk.close = sync.OnceFunc(func() { close(r.desk.closed) })
 	return r, r.Add(o.Kinds...)
 }
 

@@ -114,6 +114,9 @@ func (r *Runner) Wake() { r.wakeLoop(true) }
 // WakeWorkers looks for jobs of waiting workers that another process has added.
 func (r *Runner) WakeWorkers() { r.desk.notify() }
 
+// EndWaits sends waiting workers away, because the server stops.
+func (r *Runner) EndWaits() { r.desk.close() }
+
 // Run runs jobs until ctx ends. Then the contexts of all runs end. At-least-once jobs wait again, and the
 // interrupted run does not count as an attempt. Runs that do not end within Options.Grace keep their leases
 // until these expire; Run then returns an error. Run must be called only once.
