@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -57,15 +58,19 @@ type Bucket struct {
 	stats     FilesStats              // Files and Bytes are those of the last listing and what this process has stored since
 }
 
-// OpenBucket opens a bucket. Unless Options.LoadLater is set, it lists the contents. It removes a folder of contents in Options.Dir,
-// because erasures would not reach it.
+// OpenBucket opens a bucket. Unless Options.LoadLater is set, it lists the contents. It returns an error if the folder Options.Dir has
+// contents, because erasures would not reach them.
 func OpenBucket(o Options) (*Bucket, error) {
 	o.setDefaults()
 	objects, err := newObjects(o.S3, o.Now)
 	b := &Bucket{o: o, objects: objects, slots: make(chan struct{}, o.MaxOpen),
 		putting: map[*putting]struct{}{}, undeleted: map[recordTags]struct{}{}}
 	if err == nil {
-		err = errors.Join(os.RemoveAll(o.Dir), os.MkdirAll(filepath.Join(o.Dir, "new"), 0o700))
+		files := &Files{o: o}
+		err = errors.Join(files.makeFolders(), visitFiles(filepath.Join(o.Dir, "content"), func(string, fs.FileInfo) error {
+			return fmt.Errorf("the folder %s has contents, which no erasure reaches while store.contents names a bucket: delete the folder, "+
+				"or remove store.contents from the settings", o.Dir)
+		}))
 	}
 	if err == nil && !o.LoadLater {
 		err = b.sweep(context.Background(), 0)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -121,6 +122,21 @@ func (b *bucket) intercept(before func(w http.ResponseWriter, r *http.Request) b
 		return
 	}
 	b.before.Store(&before)
+}
+
+// TestBucketRefusesAFolderWithContents: no erasure would reach them, and nothing deletes them unasked.
+func TestBucketRefusesAFolderWithContents(t *testing.T) {
+	folder := newShelf(t)
+	folder.put(1, "kept")
+	b := newBucket(t, func() time.Time { return filesEpoch })
+	_, err := contents.OpenStore(contents.Options{Dir: folder.dir, S3: b.s3})
+	checktest.MustTrue(t, err != nil, "a bucket opens beside a folder with contents")
+	checktest.Contains(t, err.Error(), folder.dir+" has contents", "error")
+	got, _ := folder.text(1)
+	checktest.Equal(t, got, "kept", "content of the folder afterwards")
+	checktest.MustNoError(t, os.RemoveAll(folder.dir), "delete the folder")
+	_, err = contents.OpenStore(contents.Options{Dir: folder.dir, S3: b.s3})
+	checktest.NoError(t, err, "open after the folder was deleted")
 }
 
 // TestBucketIsShared: what one process stores, replaces, confirms or forgets, another one sees at once.
