@@ -54,12 +54,10 @@ func Unix(typ string, text []byte) int64 {
 		return 0
 	}
 	switch typ {
-	case TypeRFC2822:
-		return parseTime(text, rfc2822Forms, numericZone)
-	case TypeISO:
-		return parseTime(text, isoForms, normalizeISO)
-	case TypeDate:
-		return parseTime(text, dateForms, nil)
+	case TypeRFC2822, TypeISO, TypeDate:
+		if t, ok := Time(typ, string(text)); ok {
+			return t.Unix()
+		}
 	case TypeEpoch, TypeMillis:
 		whole, _, _ := bytes.Cut(text, []byte("."))
 		n, err := strconv.ParseInt(string(whole), 10, 64)
@@ -74,16 +72,29 @@ func Unix(typ string, text []byte) int64 {
 	return 0
 }
 
+// Time converts the text of a field with that type to a time, with all its digits. It returns false if the type is not one
+// of times as texts, or if the text is not a time.
+func Time(typ, text string) (time.Time, bool) {
+	switch {
+	case len(text) > maxTimeText:
+	case typ == TypeRFC2822:
+		return parseTime(text, rfc2822Forms, numericZone)
+	case typ == TypeISO:
+		return parseTime(text, isoForms, normalizeISO)
+	case typ == TypeDate:
+		return parseTime(text, dateForms, nil)
+	}
+	return time.Time{}, false
+}
+
 // parseTime parses a text by one of the layouts. If no layout fits and rewrite is not nil, it tries again with the text
 // that rewrite returns.
-func parseTime(text []byte, forms []string, rewrite func(string) string) int64 {
-	if t, err := understudy.ParseTime(string(text), time.UTC, forms...); err == nil {
-		return t.Unix()
+func parseTime(text string, forms []string, rewrite func(string) string) (time.Time, bool) {
+	t, err := understudy.ParseTime(text, time.UTC, forms...)
+	if err != nil && rewrite != nil {
+		return parseTime(rewrite(text), forms, nil)
 	}
-	if rewrite == nil {
-		return 0
-	}
-	return parseTime([]byte(rewrite(string(text))), forms, nil)
+	return t, err == nil
 }
 
 // zones maps the zone names of RFC 2822, 4.3, to offsets.

@@ -81,6 +81,9 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 			return fmt.Errorf("%s: webhooks: %s: %w", c.Config, hook.Name, understudy.StripPrefixes(err))
 		}
 	}
+	if _, err := config.ReadTables(ctx, cfg, sources, gate, read); err != nil {
+		return fmt.Errorf("%s: %w", c.Config, err)
+	}
 	if _, err := cfg.CheckAlerts(gate, sources); err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
 	}

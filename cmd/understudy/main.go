@@ -62,6 +62,7 @@ type commands struct {
 	Spec        specCmd          `cmd:"" group:"operate" help:"Write a spec for an API, and try it."`
 	Store       storeCmd         `cmd:"" group:"operate" help:"Count, verify and repair the database of a data folder."`
 	Hooks       hooksCmd         `cmd:"" group:"operate" name:"webhooks" help:"List, pause, resume and test the webhooks of a running server."`
+	Tables      tablesCmd        `cmd:"" group:"operate" help:"Show the SQL tables that a running server keeps current, and rebuild them."`
 	Profile     profileCmd       `cmd:"" group:"operate" help:"Show which functions of a running server use memory or processor time."`
 	Help        helpCmd          `cmd:"" group:"other" help:"Print the help of a command."`
 	Completion  completionCmd    `cmd:"" group:"other" help:"Print a script that completes commands and flags in a shell."`

@@ -50,7 +50,7 @@ var completed = map[string]string{
 	"st":       "store",
 	"store ":   "stats rebuild verify move",
 	"store ve": "verify",
-	"help ": "serve demo slowapi check search tail sync purge erase forecast users credentials explain audit ca spec store webhooks " +
+	"help ": "serve demo slowapi check search tail sync purge erase forecast users credentials explain audit ca spec store webhooks tables " +
 		"profile help completion man version",
 	"help store ve":                   "verify",
 	"store verify --d":                "--data",

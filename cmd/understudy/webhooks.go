@@ -1,4 +1,5 @@
-// The webhooks commands: they list the webhooks of a running server, and pause, resume or test one of them.
+// The webhooks commands: they list the webhooks of a running server, and pause, resume or test one of them. The tables commands
+// show the SQL tables of a running server, and fill one of them again.
 
 package main
 
@@ -8,9 +9,11 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 
 	"understudy/cmd/understudy/terminal"
 	"understudy/internal/feed"
+	"understudy/internal/tables"
 	"understudy/request"
 )
 
@@ -144,4 +147,55 @@ func printHooks(w io.Writer, all []request.Webhook) error {
 		table.Add(s.Name, s.Source, s.State, fmt.Sprint(s.After), fmt.Sprint(s.Behind), fmt.Sprint(s.Delivered), terminal.Printable(s.Why))
 	}
 	return table.Print(w)
+}
+
+type tablesCmd struct {
+	Status  tablesStatusCmd  `cmd:"" default:"withargs" help:"Show the tables, and how current each is."`
+	Rebuild tablesRebuildCmd `cmd:"" help:"Fill a table again. Readers see no empty table meanwhile."`
+}
+
+type tablesStatusCmd struct {
+	Output  outputFlag `embed:""`
+	Running localFlags `embed:""`
+}
+
+// Run prints the state of every table.
+func (c *tablesStatusCmd) Run(ctx context.Context, p *process) error {
+	return c.Running.askTables(ctx, p, c.Output, tables.Command{})
+}
+
+type tablesRebuildCmd struct {
+	Kind    string     `arg:"" help:"The kind whose table is filled again."`
+	Source  string     `help:"The source of the kind, if more than one has a table of it."`
+	Output  outputFlag `embed:""`
+	Running localFlags `embed:""`
+}
+
+// Run requests the rebuild, and prints the state of every table.
+func (c *tablesRebuildCmd) Run(ctx context.Context, p *process) error {
+	return c.Running.askTables(ctx, p, c.Output, tables.Command{Source: c.Source, Kind: c.Kind})
+}
+
+// askTables sends a command to the server and prints the state of every table.
+func (c *localFlags) askTables(ctx context.Context, p *process, o outputFlag, command tables.Command) error {
+	run, err := c.findServer(p)
+	if err != nil {
+		return err
+	}
+	var all tables.Answer
+	if err := newLocalAdmin(run).ask(ctx, http.MethodPost, tables.Path, command, &all); err != nil {
+		return err
+	}
+	return o.print(p.stdout, all, func(w io.Writer) error {
+		if len(all.Tables) == 0 {
+			_, err := fmt.Fprintln(w, "The settings have no tables. An example is in docs/how-to/tables.md.")
+			return err
+		}
+		out := terminal.Table{{"SOURCE", "KIND", "TABLE", "ROWS", "POSITION", "LAG", "STATE"}}
+		for _, s := range all.Tables {
+			out.Add(s.Source, s.Kind, s.Table, fmt.Sprint(s.Rows), fmt.Sprint(s.Position), fmt.Sprint(s.Behind),
+				strings.TrimSuffix(s.State+": "+terminal.Printable(s.Why), ": "))
+		}
+		return out.Print(w)
+	})
 }

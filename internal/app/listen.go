@@ -26,6 +26,7 @@ import (
 	"understudy/internal/proxy"
 	"understudy/internal/search"
 	"understudy/internal/search/columns"
+	"understudy/internal/tables"
 	"understudy/internal/viewer/page"
 	"understudy/internal/watch"
 	"understudy/kit/limiter"
@@ -105,7 +106,8 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	if err != nil {
 		return err
 	}
-	if err := a.joinFleet(ctx, changes, watches); err != nil {
+	rows := a.openTables(ctx, p)
+	if err := a.joinFleet(ctx, changes, watches, rows); err != nil {
 		return err
 	}
 	commands := a.commandOptions()
@@ -121,7 +123,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	}
 	e := &enforcer{opts: a.opts, settings: a.settings, policies: a.policies, sources: a.sources, log: a.log, ports: a.ports,
 		clients: a.clients, mirror: a.mirror, columns: sums, exports: newExports(cfg), audit: a.audit, feed: changes, forecasts: a.forecasts,
-		watches: watches}
+		watches: watches, tables: rows}
 	a.enforcer, a.issuer.enforce = e, e.updateCredentials
 	f := a.newFigures(ctx, e, changes)
 	commands.Snapshot, commands.Readable, commands.Nodes = f.readSnapshot, f.checkStore, f.readNodes
@@ -131,7 +133,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 		commands.Reload = e.reload
 		a.tasks = append(a.tasks, e.run)
 	}
-	routes := map[string]http.Handler{"/-/sync": a.crawler.Handler(token, a.audit)}
+	routes := map[string]http.Handler{"/-/sync": a.crawler.Handler(token, a.audit), tables.Path: rows.NewHandler(token)}
 	if a.saved.fleet != nil {
 		routes[fleet.PokePath] = a.saved.fleet
 	}
@@ -196,6 +198,25 @@ func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 	a.tasks = append(a.tasks, f.Run)
 	return f, a.jobs.Add(outbox.JobKind(feed.DeliverKind, f.Deliver), a.forecasts.JobKind(f.SendMessage))
 }
+
+// openTables prepares the tables of the sources. A database that does not answer is tried again later.
+func (a *App) openTables(ctx context.Context, p policy) *tables.Tables {
+	t := tables.New(tables.Options{Store: a.db, IsLeader: a.isLeader, Audit: a.audit, Logger: a.log})
+	a.saved.listen(func(l request.PageSaved) {
+		if len(l.Changes) > 0 {
+			t.Notify()
+		}
+	})
+	a.eraser.Tables = t.AwaitErased
+	a.closers = append(a.closers, t.Close)
+	ctx, cancel := context.WithTimeout(ctx, tablesTimeout)
+	defer cancel()
+	_ = t.SetPolicy(ctx, p.gate, p.tables) // its error is logged
+	return t
+}
+
+// tablesTimeout is how long the start waits until the tables contain nothing that their role has lost.
+const tablesTimeout = 5 * time.Second
 
 // openWatches reads the watches from the store.
 func (a *App) openWatches(ctx context.Context, key []byte) (*watch.Book, error) {

@@ -19,6 +19,7 @@ import (
 	"understudy/internal/fleet"
 	"understudy/internal/store"
 	"understudy/internal/store/nodes"
+	"understudy/internal/tables"
 	"understudy/internal/watch"
 	"understudy/request"
 )
@@ -95,11 +96,12 @@ func (a *App) openFleet(ctx context.Context) error {
 }
 
 // joinFleet registers this process with the others on the database. From then on it may answer from memory.
-func (a *App) joinFleet(ctx context.Context, changes *feed.Feed, watches *watch.Book) error {
+func (a *App) joinFleet(ctx context.Context, changes *feed.Feed, watches *watch.Book, rows *tables.Tables) error {
 	if a.saved.fleet == nil {
 		return nil
 	}
-	a.saved.others = &others{app: a, feed: changes, watches: watches, news: make(chan struct{}, 1), last: map[string]int64{}, processes: 1}
+	a.saved.others = &others{app: a, feed: changes, watches: watches, tables: rows,
+		news: make(chan struct{}, 1), last: map[string]int64{}, processes: 1}
 	for _, src := range a.sources {
 		n, err := a.db.ReadLastChange(ctx, src.Name)
 		if err != nil {
@@ -131,6 +133,7 @@ type others struct {
 	app     *App
 	feed    *feed.Feed
 	watches *watch.Book
+	tables  *tables.Tables
 	news    chan struct{} // has a value if there may be changes
 
 	// Only the goroutine of run uses these fields.
@@ -202,6 +205,7 @@ func (o *others) followSource(ctx context.Context, source string) error {
 	o.last[source] = newest
 	o.feed.NotifySource(source)
 	o.watches.Notify()
+	o.tables.Notify()
 	return nil
 }
 

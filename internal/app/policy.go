@@ -21,6 +21,7 @@ import (
 	"understudy/internal/feed"
 	"understudy/internal/forecast"
 	"understudy/internal/signin"
+	"understudy/internal/tables"
 	"understudy/internal/watch"
 	"understudy/spec"
 )
@@ -35,6 +36,7 @@ type policy struct {
 	tunnelled *callers.Book
 	people    *signin.People // the people who can sign in with a form; nil if nobody can
 	hooks     []feed.Hook
+	tables    []tables.Target
 	alerts    []forecast.Alert
 	mailer    *watch.Mailer // sends mail to people; nil if no mail server is set
 	made      int64         // the version of the credentials created at run time that the policy contains
@@ -102,13 +104,17 @@ func (r *policyReader) read(ctx context.Context, cfg *config.Settings) (policy, 
 	if err != nil {
 		return policy{}, err
 	}
+	targets, err := config.ReadTables(ctx, cfg, r.sources, gate, secrets)
+	if err != nil {
+		return policy{}, err
+	}
 	own, err := cfg.Connect.ReadCredentials(ctx, cfg, r.sources, secrets, by)
 	if err != nil {
 		return policy{}, err
 	}
 	mailer, err := cfg.Mail.ReadMailer(ctx, secrets)
 	return policy{gate: gate, book: book, bookOptions: from, tunnelCredentials: own, people: who,
-		hooks: hooks, alerts: alerts, mailer: mailer}, err
+		hooks: hooks, tables: targets, alerts: alerts, mailer: mailer}, err
 }
 
 // newGate returns the gate for the roles of the settings.

@@ -22,6 +22,7 @@ import (
 	"understudy/internal/feed"
 	"understudy/internal/forecast"
 	"understudy/internal/search/columns"
+	"understudy/internal/tables"
 	"understudy/internal/watch"
 	"understudy/kit/retry"
 	"understudy/mirror"
@@ -95,6 +96,7 @@ type enforcer struct {
 	feed      *feed.Feed
 	forecasts *forecast.Forecasts
 	watches   *watch.Book
+	tables    *tables.Tables
 }
 
 // run reads the settings again after each signal, until ctx ends.
@@ -127,10 +129,15 @@ func (e *enforcer) reload(ctx context.Context) (restart []string, err error) {
 	switch {
 	case err != nil:
 		e.log.Error("settings not loaded; the previous settings stay in effect", "err", err)
+		return restart, err
 	case len(restart) > 0:
 		e.log.Warn("settings loaded again; some take effect only after a restart", "restart", strings.Join(restart, ", "))
 	default:
 		e.log.Info("settings loaded again", "credentials", len(cfg.Credentials), "roles", len(cfg.Roles))
+	}
+	p := e.current.Load().policy
+	if err = e.tables.SetPolicy(ctx, p.gate, p.tables); err != nil {
+		err = fmt.Errorf("the settings are loaded, but %w", err)
 	}
 	return restart, err
 }

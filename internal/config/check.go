@@ -61,6 +61,8 @@ func (c *Settings) check() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
 		if err := c.Sources[name].check(name); err != nil {
 			bad("sources.%s.%w", name, err)
+		} else if err := c.Sources[name].Tables.check(c); err != nil {
+			bad("sources.%s.tables.%w", name, err)
 		}
 	}
 	names := map[string]bool{}

@@ -1,11 +1,14 @@
-// This file contains the settings of the feed of changes, webhooks and forecasts.
+// This file contains the settings of the feed of changes, webhooks, forecasts and tables.
 
 package config
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -13,6 +16,8 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/feed"
 	"understudy/internal/forecast"
+	"understudy/internal/store"
+	"understudy/internal/tables"
 	"understudy/internal/webhook"
 	"understudy/kit/suggest"
 	"understudy/spec"
@@ -174,4 +179,56 @@ func (c *Settings) CheckAlerts(gate *access.Gate, sources []*spec.Source) (alert
 		}
 	}
 	return alerts, nil
+}
+
+// tablesConfig says which kinds of a source are written to tables, and where.
+type tablesConfig struct {
+	DSN    SecretRef `yaml:"dsn"`
+	Schema string    `yaml:"schema"`
+	Role   string    `yaml:"role"`
+	Kinds  []string  `yaml:"kinds"`
+}
+
+// check returns an error if the settings of a source's tables are wrong.
+func (t *tablesConfig) check(c *Settings) error {
+	switch at, err := url.Parse(string(t.DSN)); {
+	case t.DSN == "" && t.Schema == "" && t.Role == "" && len(t.Kinds) == 0:
+		return nil
+	case t.DSN == "":
+		return errors.New("dsn: missing; write postgres://user@host/database, or file:PATH of a file with a DSN")
+	case store.IsPostgreSQL(string(t.DSN)) && err == nil && at.User != nil && at.User.String() != at.User.Username():
+		return errors.New("dsn: it contains a password; write the DSN into a file, and its path here: file:PATH")
+	case t.Role == "":
+		return errors.New("role: missing; name the role whose view of the records the tables contain")
+	case len(t.Kinds) == 0:
+		return errors.New("kinds: missing; name the kinds that become tables, such as [calls, messages]")
+	}
+	if err := c.checkRole(t.Role); err != nil {
+		return fmt.Errorf("role: %w", err)
+	}
+	return nil
+}
+
+// ReadTables returns which tables the sources have. It returns an error if a role cannot have one of them. A DSN without a
+// password may stand in the settings.
+func ReadTables(ctx context.Context, c *Settings, sources []*spec.Source, gate *access.Gate, read Secrets) (all []tables.Target,
+	err error) {
+	for _, src := range sources {
+		s := c.Sources[src.Name].Tables
+		if s.DSN == "" {
+			continue
+		}
+		t := tables.Target{Source: src, DSN: understudy.NewSecret(string(s.DSN)), Role: s.Role, Kinds: s.Kinds,
+			Schema: cmp.Or(s.Schema, strings.ReplaceAll(src.Name, "-", "_"))}
+		if !store.IsPostgreSQL(string(s.DSN)) {
+			if t.DSN, err = read(ctx, s.DSN); err != nil {
+				return nil, fmt.Errorf("sources.%s.tables.dsn: %w", src.Name, err)
+			}
+		}
+		if err := t.Check(gate); err != nil {
+			return nil, fmt.Errorf("sources.%s.tables: %w", src.Name, understudy.StripPrefixes(err))
+		}
+		all = append(all, t)
+	}
+	return all, nil
 }

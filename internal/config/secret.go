@@ -19,6 +19,7 @@ import (
 
 	"understudy"
 	"understudy/internal/smallfile"
+	"understudy/internal/store"
 	"understudy/kit/charset"
 )
 
@@ -138,7 +139,7 @@ func NamedSecrets(c *Settings) (all []NamedSecret) {
 		used.Audit = auditConfig{}
 	}
 	visitSettings(reflect.ValueOf(used), "", "", func(path, name string, v reflect.Value) bool {
-		if v.Type() == reflect.TypeFor[SecretRef]() && v.String() != "" {
+		if v.Type() == reflect.TypeFor[SecretRef]() && v.String() != "" && !store.IsPostgreSQL(v.String()) {
 			all = append(all, NamedSecret{Name: path, Ref: SecretRef(v.String()), live: isLive(strings.TrimSuffix(name, "[]"))})
 		}
 		return true

@@ -100,6 +100,7 @@ type Source struct {
 	Token       tokenConfig    `yaml:"token"`
 	Timeouts    timeoutsConfig `yaml:"timeouts"`
 	Headers     headersConfig  `yaml:"headers"`
+	Tables      tablesConfig   `yaml:"tables"`
 }
 
 // headersConfig adds to the header fields of the spec.

@@ -16,8 +16,8 @@ var imports = map[string]string{
 		"internal/app internal/app/gctune internal/audit " +
 		"internal/callers internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
-		"internal/signin internal/slowapi internal/smallfile internal/store internal/store/contents internal/store/locks internal/webhook " +
-		"kit/retry kit/suggest kit/touch mirror request spec",
+		"internal/signin internal/slowapi internal/smallfile internal/store internal/store/contents internal/store/locks internal/tables " +
+		"internal/webhook kit/retry kit/suggest kit/touch mirror request spec",
 	"cmd/understudy/reference": "",
 	"cmd/understudy/specs": ". cmd/understudy/terminal internal/infer internal/openapi internal/smallfile " +
 		"kit/jsonspan kit/retry request spec upstream",
@@ -41,7 +41,8 @@ var imports = map[string]string{
 		"internal/callers internal/config internal/connect internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/export internal/feed internal/fleet internal/forecast internal/frontend internal/jobs " +
 		"internal/outbox internal/proxy internal/query internal/search internal/search/columns internal/signin internal/store " +
-		"internal/store/contents internal/store/intents internal/store/nodes internal/viewer internal/viewer/page internal/watch " +
+		"internal/store/contents internal/store/intents internal/store/nodes internal/tables internal/viewer internal/viewer/page " +
+		"internal/watch " +
 		"kit/accesslog kit/dispatch kit/limiter kit/onlinestat kit/retry kit/semaphore mirror request spec upstream spec/auth",
 	"internal/app/gctune":  "",
 	"internal/audit":       ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/retry kit/wal",
@@ -52,7 +53,7 @@ var imports = map[string]string{
 	"internal/callers":     ". kit/accesslog kit/limiter spec spec/auth",
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/connect internal/credentials " +
 		"internal/datadir internal/feed internal/store internal/store/contents " +
-		"internal/signin internal/smallfile internal/watch internal/webhook " +
+		"internal/signin internal/smallfile internal/tables internal/watch internal/webhook " +
 		"kit/charset kit/header kit/suggest mirror mirror/shadow " +
 		"spec upstream upstream/tokens",
 	"internal/connect": "internal/datadir internal/smallfile internal/webhook kit/accesslog kit/jsonhttp kit/limiter spec",
@@ -152,6 +153,7 @@ var imports = map[string]string{
 		"internal/store/records internal/store/db internal/store/terms internal/store/wordrows internal/store/words",
 	"internal/store/wordrows": "internal/store/postings internal/store/db",
 	"internal/store/words":    ". internal/query internal/store/postings internal/store/wordrows kit/jsonspan kit/tokenizer spec",
+	"internal/tables":         ". internal/access internal/jsonapi internal/query kit/jsonspan kit/retry kit/suggest spec",
 	"internal/viewer": "internal/viewer/watches " +
 		". internal/access internal/access/seen internal/query internal/viewer/actions " +
 		"internal/viewer/administration internal/viewer/documents internal/viewer/list " +

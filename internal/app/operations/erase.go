@@ -51,7 +51,9 @@ type Eraser struct {
 	Mirror    *mirror.Mirror
 	Jobs      *jobs.Runner
 	Erased    func(source string) // called after records of a source were erased; may be nil
-	Log       *slog.Logger
+	// Tables deletes the rows of erased records from the tables of a source (erase.Job.Copies). It may be nil.
+	Tables func(ctx context.Context, source string, aged bool) error
+	Log    *slog.Logger
 
 	runs atomic.Int64 // the number of runs begun; part of the job's key, so that a wake-up during a run adds another job
 }
@@ -82,7 +84,7 @@ func (h *Eraser) JobKinds(offline bool) []jobs.Kind {
 func (h *Eraser) eraseListed(ctx context.Context, r *jobs.Run) error {
 	h.runs.Add(1) // records scheduled from now on may not be part of this run
 	done, err := h.DB.Eraser.EraseListed(ctx, erase.Job{
-		Files: h.Files, Gone: h.Mirror.DropErased,
+		Files: h.Files, Gone: h.Mirror.DropErased, Copies: h.Tables,
 		Progress: func(done, total int64) { r.SetProgress(done, total, "") },
 	})
 	for _, e := range done {

@@ -22,6 +22,9 @@ type Job struct {
 	// Gone is called with the kinds of the erased records. No kinds mean that records of every kind may be erased. It is
 	// called before the free bytes are overwritten, so that caches in memory can drop the records.
 	Gone func(ctx context.Context, source string, kinds []string) error
+	// Copies is called with each source of erased records before the receipts are written. It returns when copies outside the
+	// store contain none of these records. After an error no receipt is written. aged says that some were erased for their age.
+	Copies func(ctx context.Context, source string, aged bool) error
 	// Progress is called with the number of erased records and the total.
 	Progress func(done, total int64)
 }
@@ -97,6 +100,11 @@ func (r *job) run(ctx context.Context) ([]Erasure, error) {
 	}
 	if err := r.sanitizeIfNeeded(ctx); err != nil {
 		return nil, err
+	}
+	if r.o.Copies != nil {
+		if err := r.visitTaken(ctx, r.o.Copies); err != nil {
+			return nil, err
+		}
 	}
 	return r.finish(ctx)
 }
@@ -192,8 +200,8 @@ func (r *job) sanitizeIfNeeded(ctx context.Context) error {
 	return err
 }
 
-var selectTakenFrom = &db.Statement{Head: "SELECT DISTINCT s.name FROM erasing g JOIN source s ON s.number = g.source " +
-	"WHERE g.state = 1 ORDER BY 1"}
+var selectTakenFrom = &db.Statement{Head: "SELECT s.name, max(g.cause) FROM erasing g JOIN source s ON s.number = g.source " +
+	"WHERE g.state = 1 GROUP BY s.name ORDER BY 1"}
 
 // notifyTaken calls Gone for the records that an interrupted call has erased, because that call may have ended before
 // it called Gone.
@@ -201,13 +209,25 @@ func (r *job) notifyTaken(ctx context.Context) error {
 	if err := r.eraser.written.Reload(ctx); err != nil || r.o.Gone == nil {
 		return err
 	}
-	var sources []string
+	return r.visitTaken(ctx, func(ctx context.Context, source string, _ bool) error { return r.o.Gone(ctx, source, nil) })
+}
+
+// visitTaken calls do with each source of the records that are erased and have no receipt yet. aged says that some were erased
+// for their age.
+func (r *job) visitTaken(ctx context.Context, do func(ctx context.Context, source string, aged bool) error) error {
+	type taken struct {
+		source string
+		aged   bool
+	}
+	var all []taken
 	err := r.eraser.pool.Read(ctx, func(c db.Conn) error {
-		return db.VisitRows(c, selectTakenFrom, nil, func(row []driver.Value) { sources = append(sources, row[0].(string)) })
+		return db.VisitRows(c, selectTakenFrom, nil, func(row []driver.Value) {
+			all = append(all, taken{row[0].(string), Cause(row[1].(int64)) == CauseAged})
+		})
 	})
-	for _, name := range sources {
+	for _, one := range all {
 		if err == nil {
-			err = r.o.Gone(ctx, name, nil)
+			err = do(ctx, one.source, one.aged)
 		}
 	}
 	return err
