@@ -29,6 +29,7 @@ import (
 	"understudy/bench/parts/rowrules"
 	"understudy/bench/parts/search"
 	"understudy/bench/parts/sums"
+	"understudy/bench/parts/tables"
 	"understudy/bench/parts/texts"
 	"understudy/bench/parts/transport"
 	"understudy/bench/parts/tunnel"
@@ -78,5 +79,6 @@ var parts = []rig.Part{
 	{Name: "buffers", About: "an article's write-ahead log, with and without a buffer", Run: wal.Article},
 	{Name: "events", About: "telling four subscribers in the process", Run: events.Measure},
 	{Name: "feed", About: "from a change to a thousand subscribers, one of them slow", Run: feed.Measure},
+	{Name: "tables", About: "records as tables in a PostgreSQL of the user: the first fill, and from a change to its row", Run: tables.Measure},
 	{Name: "reader", About: "one reader a second on the newest page, through refreshes and a fault", Run: reader.Measure},
 }
