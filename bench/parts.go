@@ -16,6 +16,7 @@ import (
 	"understudy/bench/parts/ids"
 	"understudy/bench/parts/imports"
 	"understudy/bench/parts/ingest"
+	"understudy/bench/parts/jobs"
 	"understudy/bench/parts/lists"
 	"understudy/bench/parts/memory"
 	"understudy/bench/parts/million"
@@ -66,6 +67,7 @@ var parts = []rig.Part{
 	{Name: "ingest", About: "a million records into the store, with changes and all indexes", Run: ingest.Measure},
 	{Name: "pgingest", About: "a million records into PostgreSQL, with changes and all indexes", Run: ingest.MeasurePostgres},
 	{Name: "nodes", About: "three processes on one PostgreSQL: a warm page, and a change at another's subscriber", Run: nodes.Measure},
+	{Name: "jobs", About: "jobs that do nothing on PostgreSQL, beside River, and on SQLite", Run: jobs.Measure},
 	{Name: "history", About: "what a record's past takes on disk", Run: history.Measure},
 	{Name: "ids", About: "what ids take on disk, in short forms and as before", Run: ids.Measure},
 	{Name: "imports", About: "64 jobs of 1 to 64 MB under one limit of memory", Run: imports.Measure},
