@@ -32,7 +32,7 @@ type eraseCmd struct {
 
 const (
 	eraseTimeout   = time.Hour // how long the command waits for the receipt of an erasure
-	maxEraseRounds = 5         // how often the command erases again, because new records of the number may arrive in the meantime
+	maxEraseRounds = 5         // how often the command erases again, because new records may arrive in the meantime
 )
 
 // Help returns what --help prints below the summary.
@@ -50,7 +50,7 @@ func (c *eraseCmd) Run(ctx context.Context, p *process) error {
 	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error { return c.erase(ctx, p, server) })
 }
 
-// erase erases records, counts what it would erase, or lists receipts. It erases again until no record of the number is left.
+// erase erases records, counts what it would erase, or lists receipts. It erases again until no record matches.
 func (c *eraseCmd) erase(ctx context.Context, p *process, server *admin) error {
 	if c.List {
 		return c.printReceipts(ctx, p.stdout, server)
@@ -98,7 +98,7 @@ func (c *eraseCmd) erase(ctx context.Context, p *process, server *admin) error {
 			fmt.Fprintln(w, "The provider still has these records: delete them there, too. Its answers with them are passed on but not stored.")
 		}
 	}
-	return errors.New("new records with the number keep coming; run the command again")
+	return errors.New("new records that match keep arriving; run the command again")
 }
 
 // awaitReceipt waits until the erasure with a receipt number is complete, but at most eraseTimeout.

@@ -133,7 +133,7 @@ func TestNamesMoveOn(t *testing.T) {
 func (m *namesModel) erase(key string) {
 	err := m.write(func(c db.Conn) error {
 		for _, want := range []bool{true, false} {
-			changed, err := names.MarkErased(c, int64(key[0]-'0'), []byte(key[1:]), nameErased)
+			changed, err := names.MarkErased(c, int64(key[0]-'0'), []byte(key[1:]), names.Erased)
 			if err != nil || changed != want {
 				m.t.Fatalf("changed %v, %v; want %v", changed, err, want)
 			}

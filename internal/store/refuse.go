@@ -24,12 +24,6 @@ const (
 	reasonAged   = "older than its retention"
 )
 
-// The values of the column erased of table names.
-const (
-	nameErased = 1
-	nameAged   = 2
-)
-
 // Horizon returns the clock, in Unix seconds, before which records of a kind are not kept. It is the current
 // time less the kind's retention, or 0 if the kind has none. A walk can stop there.
 func (d *DB) Horizon(source, kind string) int64 { return d.o.horizon(source, kind) }
@@ -45,7 +39,7 @@ func (o *Options) horizon(source, kind string) int64 {
 // isTooOld reports whether a record with that clock is past its retention. A record without a clock is too old
 // only if it was erased for its age before.
 func isTooOld(clock, horizon int64, erased int64) bool {
-	return horizon != 0 && (clock != 0 && clock < horizon || clock == 0 && erased == nameAged)
+	return horizon != 0 && (clock != 0 && clock < horizon || clock == 0 && erased == names.Aged)
 }
 
 var selectErased = &db.Statement{Head: "SELECT id, erased FROM names WHERE kind = ? AND erased > 0 AND id IN (",
@@ -75,7 +69,7 @@ func (s *saving) refuseRecords() error {
 			mark = marks[string(db.AppendID(nil, s.kind.Prefix, r.ID))]
 		}
 		switch {
-		case mark == nameErased:
+		case mark == names.Erased:
 			s.content.refused = reasonErased
 		case isTooOld(r.Clock, horizon, mark):
 			s.content.refused = cmp.Or(s.content.refused, reasonAged)
@@ -245,9 +239,9 @@ func newMarking(d *DB, c db.Conn, source, kind string, cause erase.Cause) (*mark
 // delete their copies. A record erased for its age causes no change.
 func (m *marking) markRecord(id string, record int64) error {
 	s := m.save
-	mark := int64(nameErased)
+	mark := int64(names.Erased)
 	if m.cause == erase.CauseAged {
-		mark = nameAged
+		mark = names.Aged
 	}
 	changed, err := names.MarkErased(s.c, s.kind.Number, db.AppendID(nil, s.kind.Prefix, id), mark)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -162,9 +161,9 @@ func (h *Eraser) List(ctx context.Context, e diagnostics.Erase) (got diagnostics
 		return got, err
 	}
 	if n := understudy.ParsePhone(e.What); n.Digits != "" && !n.HasCountryCode && len(n.Digits) < understudy.MinNationalDigits {
-		return got, newInvalid("%s are too few digits to identify a number: write at least %d, "+
+		return got, newInvalid("%d digits are too few to identify a number: write at least %d, "+
 			"or the whole number with its country code, such as +14155550100",
-			digits(len(n.Digits)), understudy.MinNationalDigits)
+			len(n.Digits), understudy.MinNationalDigits)
 	}
 	kinds, err := h.DB.ReadKinds(ctx, e.Source)
 	if err != nil || len(kinds) == 0 {
@@ -190,13 +189,6 @@ func (h *Eraser) List(ctx context.Context, e diagnostics.Erase) (got diagnostics
 	}
 	got.Found = found.Kinds
 	return got, err
-}
-
-func digits(n int) string {
-	if n == 1 {
-		return "1 digit"
-	}
-	return strconv.Itoa(n) + " digits"
 }
 
 // hasOwn reports whether the found kinds include our own phone numbers.

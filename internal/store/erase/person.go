@@ -4,6 +4,7 @@ package erase
 
 import (
 	"context"
+	"database/sql/driver"
 	"fmt"
 	"maps"
 	"slices"
@@ -78,11 +79,8 @@ func (r *Eraser) find(ctx context.Context, source, what string) (Found, error) {
 			}
 		}
 	}
-	for round := 0; round < maxRounds; round++ {
+	for round := 0; round < maxRounds && (!named || len(f.known) > 0); round++ { // nothing belongs to an id without a record
 		before := len(f.all)
-		if named && before == 0 {
-			break // no record has the given id, so no record belongs to it
-		}
 		err := f.store.VisitBodies(ctx, number, func(k Kind, e *codec.Entry) {
 			if !f.known[k.Name+"/"+e.ID] && (round == 0 && !named && f.matchPhones(k.Spec, e.Body) || f.isUnder(k.Spec, e.Body)) {
 				f.add(k, e)
@@ -111,13 +109,21 @@ func (f *finding) checkFound() (Found, error) {
 	return Found{Kinds: kinds, all: f.all}, nil
 }
 
-// addRecord begins the search with one record, given by its id.
+// selectNamed also reports whether an erasure of the record that a person asked for is complete.
+var selectNamed = &db.Statement{Head: "SELECT record, CASE WHEN erased = ? AND NOT EXISTS (SELECT 1 FROM erasing " +
+	"WHERE erasing.record = names.record) THEN 1 ELSE 0 END FROM names WHERE kind = ? AND id = ?"}
+
+// addRecord begins the search with one record, given by its id. An erased record is not found again, but the records that
+// belong to it and were stored since are found.
 func (f *finding) addRecord(ctx context.Context, k Kind, id string) error {
 	return f.pool.Read(ctx, func(c db.Conn) error {
-		record, err := names.FindRecord(c, k.Number, db.AppendID(nil, k.Prefix, id))
-		if err == nil && record != 0 {
-			f.add(k, &codec.Entry{Record: record, ID: id})
-		}
+		args := []driver.Value{int64(names.Erased), k.Number, db.AppendID(nil, k.Prefix, id)}
+		_, err := c.QueryRow(selectNamed, args, func(row []driver.Value) {
+			f.add(k, &codec.Entry{Record: row[0].(int64), ID: id})
+			if row[1].(int64) == 1 {
+				f.all = nil
+			}
+		})
 		return err
 	})
 }

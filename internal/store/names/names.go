@@ -115,6 +115,12 @@ func FindRecord(c db.Conn, kind int64, id []byte) (number int64, err error) {
 	return number, err
 }
 
+// The marks of erased ids.
+const (
+	Erased = 1
+	Aged   = 2
+)
+
 // MarkErased sets the mark of an id and reports whether the id had another mark before.
 func MarkErased(c db.Conn, kind int64, id []byte, mark int64) (changed bool, err error) {
 	for _, st := range updateErasedName {

@@ -46,6 +46,7 @@ func RunErasing(t *testing.T, open func(t testing.TB, now func() time.Time) Eras
 		{"a person is erased", personErased},
 		{"ways of writing a number", waysOfWriting},
 		{"what lies under a record goes with it", underErased},
+		{"a record named by its id is erased once", namedOnce},
 		{"the erased does not come back", notBack},
 		{"age erases without a change", agedErased},
 		{"pages that echo a value go", echoes},
@@ -337,6 +338,29 @@ func underErased(t *testing.T, s *erasingSuite) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
+}
+
+func namedOnce(t *testing.T, s *erasingSuite) {
+	s.suite.save(instance("/c", at(1), call(1, "x")))
+	eraseNamed := func(want string) {
+		t.Helper()
+		_, f, err := s.e.EraseNumber(t.Context(), Source, "calls/"+sid(1))
+		if err != nil || fmt.Sprint(f.Kinds) != want {
+			t.Fatalf("erases %v, %v, want %s", f.Kinds, err, want)
+		}
+	}
+	eraseNamed("map[calls:1]")
+	eraseNamed("map[calls:1]")            // the first erasure is not complete
+	s.carry("asked 1 0 0", "asked 1 1 1") // the newest is first
+	eraseNamed("map[]")
+	s.suite.save(instance("/c", at(2), call(1, "x")))
+	p := instance("/r", at(2), row{id: "RE-1", body: fmt.Sprintf(`{"call_sid": %q}`, sid(1))})
+	p.Kind, p.Shape = "recordings", "recordings"
+	s.suite.save(p)
+	eraseNamed("map[recordings:1]")
+	s.carry("asked 1 1 1")
+	eraseNamed("map[]")
+	s.carry()
 }
 
 func notBack(t *testing.T, s *erasingSuite) {
