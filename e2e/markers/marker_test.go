@@ -27,6 +27,7 @@ import (
 	"understudy/internal/proxy"
 	"understudy/internal/sample"
 	"understudy/internal/store/pgtest"
+	"understudy/internal/tables"
 	"understudy/internal/viewer"
 	"understudy/internal/viewer/page"
 	"understudy/request"
@@ -72,6 +73,7 @@ func facesOf(t *testing.T, sp *spec.Spec, dropIn, web string) []frontend {
 	control = append(control, jobs.Routes()...)
 	control = append(control, agents.Routes()...)
 	control = append(control, forecast.Routes()...)
+	control = append(control, "GET "+tables.Path, "POST "+tables.Path)
 	faces := []frontend{{"drop-in", dropIn, p.Routes()}, {"viewer", web, v.Routes()}, {"control", web, control}}
 	for _, f := range faces {
 		if len(f.routes) < 2 {
