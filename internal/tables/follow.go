@@ -28,7 +28,7 @@ const (
 	refillInterval     = time.Hour       // how often tables are filled under row rules, which can show or hide a record without a change of it
 	batch              = query.MaxValues // how many changes are read, and how many rows of a kind are written at once
 	// The first and the longest pause after an error.
-	minPause, maxPause = time.Second, time.Minute
+	minPause, maxPause = 100 * time.Millisecond, time.Minute
 )
 
 // follower keeps the tables of one source current, under one policy.
