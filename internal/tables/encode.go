@@ -23,21 +23,18 @@ type encoder struct {
 // columnKey returns the name under which a row has the value of a column.
 func columnKey(i int) string { return "c" + strconv.Itoa(i) }
 
-// encode encodes records with their ids. If a column gets another type on the way, it begins again.
+// encode encodes records with their ids, at least one. If a column gets another type on the way, it begins again.
 func (e *encoder) encode(shown []*access.View, ids []string) {
 	for begin := true; begin; begin = e.widened {
 		e.out, e.widened = append(e.out[:0], '['), false
 		for i, v := range shown {
-			if i > 0 {
-				e.out = append(e.out, ',')
-			}
 			e.encodeRecord(v, ids[i])
 		}
 	}
-	e.out = append(e.out, ']')
+	e.out[len(e.out)-1] = ']' // instead of the last comma
 }
 
-// encodeRecord appends the row of a record.
+// encodeRecord appends the row of a record, and a comma.
 func (e *encoder) encodeRecord(v *access.View, id string) {
 	e.out = append(e.out, `{"`+columnKey(e.st.id().index)+`":`...)
 	e.out = jsonspan.Quote(e.out, id)
@@ -58,7 +55,7 @@ func (e *encoder) encodeRecord(v *access.View, id string) {
 			}
 		}
 	}
-	e.out = append(e.out, '}')
+	e.out = append(e.out, "},"...)
 }
 
 // encodeField appends a value of a record.
@@ -74,17 +71,18 @@ func (e *encoder) encodeField(field string, body []byte, at jsonspan.Value) {
 	if c == nil {
 		c, e.changed = e.st.add(&column{Field: field, Type: typeForValue(body, at)}), true
 	}
-	value, fits := encodeValue(nil, body, at, c.Type, specType)
+	e.out = append(append(e.out, `,"`+columnKey(c.index)...), `":`...)
+	start := len(e.out)
+	out, fits := encodeValue(e.out, body, at, c.Type, specType)
 	if !fits {
 		typ := typeForValue(body, at)
 		if c.Used {
 			typ = joinTypes(c.Type, typ)
 		}
 		c.Type, e.changed, e.widened = typ, true, true
-		value, _ = encodeValue(nil, body, at, c.Type, specType)
+		out, _ = encodeValue(e.out, body, at, c.Type, specType)
 	}
-	if !c.Used && string(value) != null {
+	if e.out = out; !c.Used && string(out[start:]) != null {
 		c.Used, e.changed = true, true
 	}
-	e.out = append(append(e.out, `,"`+columnKey(c.index)+`":`...), value...)
 }

@@ -3,9 +3,11 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -55,12 +57,12 @@ func newFollower(o *Options, gate *access.Gate, t Target) *follower {
 		state: pgx.Identifier{t.Schema, stateTable}.Sanitize(), policy: gate.PolicyFingerprint(c) + " " + strings.Join(t.Kinds, " ")}
 }
 
-func (f *follower) hasRowRules() bool { return f.gate.HasRowRules(f.caller, f.source) }
-
 // session is a connection to the database of the tables.
 type session struct {
-	f    *follower
-	conn *pgx.Conn
+	f     *follower
+	conn  *pgx.Conn
+	early map[string]*understudy.Record // records by id that fill has read before the lock
+	after int64                         // a change before which early was not read
 }
 
 // use opens a connection, creates the tables that are missing, and calls do.
@@ -80,7 +82,7 @@ func (f *follower) use(ctx context.Context, do func(s *session) error) error {
 		defer cancel()
 		_ = conn.Close(ctx) // what is committed stays
 	}()
-	s := &session{f, conn}
+	s := &session{f: f, conn: conn}
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
@@ -113,6 +115,8 @@ func (f *follower) begin() {
 			err := error(nil)
 			if f.o.IsLeader() {
 				err = f.use(ctx, func(s *session) error { return s.keepCurrent(ctx, &n) })
+			} else {
+				n = 0 // a new leader does not wait long
 			}
 			if ctx.Err() == nil {
 				f.note(err)
@@ -150,17 +154,14 @@ func (s *session) keepCurrent(ctx context.Context, failures *int) error {
 	defer poll.Stop()
 	defer refill.Stop()
 	for err == nil && ctx.Err() == nil && s.f.o.IsLeader() {
-		if err = s.follow(ctx); err == nil {
-			err = s.fillWanted(ctx)
-		}
-		if err != nil {
+		if err = cmp.Or(s.follow(ctx), s.fillWanted(ctx)); err != nil {
 			break
 		}
 		*failures = 0
 		s.f.note(nil)
 		select {
 		case <-refill.C:
-			if s.f.hasRowRules() {
+			if s.f.gate.HasRowRules(s.f.caller, s.f.source) {
 				err = s.requestFill(ctx, s.f.target.Kinds)
 			}
 		case <-s.f.wake:
@@ -196,15 +197,25 @@ func (s *session) follow(ctx context.Context) error {
 var errPolicy = errors.New("another process has written the tables under other roles or settings; load the same settings in all processes")
 
 // sync makes the rows of records equal to what the role sees of them now: it writes and deletes rows in one transaction, which
-// also moves the position. The records are read after the lock, so that no later state is overwritten by an earlier one.
+// also moves the position. The records are read after the lock, so that no later state is overwritten by an earlier one. early has
+// only records that have not changed since.
 func (s *session) sync(ctx context.Context, ids map[string][]string, position int64) error {
 	return s.run(ctx, func(t *transaction) {
+		var changes []understudy.Change
 		if t.states[""].policy != s.f.policy {
 			t.err = errPolicy
+		} else if len(s.early) > 0 {
+			changes, t.err = s.f.o.Store.ReadChanges(ctx, s.f.source, s.after, batch)
+		}
+		for _, ch := range changes {
+			delete(s.early, ch.ID)
+		}
+		if len(changes) == batch { // there may be more
+			clear(s.early)
 		}
 		for kind, all := range ids {
 			if slices.Sort(all); t.err == nil {
-				t.write(t.states[kind], slices.Compact(all))
+				t.write(t.states[kind], slices.Compact(all), s.early)
 			}
 		}
 		t.execute("UPDATE "+s.f.state+" SET position = $2 WHERE source = $1 AND kind = '' AND position < $2", s.f.source, position)
@@ -212,23 +223,25 @@ func (s *session) sync(ctx context.Context, ids map[string][]string, position in
 }
 
 // write writes the rows of records, which are sorted by id, and deletes those of which the role sees nothing.
-func (t *transaction) write(st *state, ids []string) {
-	canFind, failed := t.f.gate.RecordFilter(t.f.caller, t.f.source, st.name), error(nil)
+func (t *transaction) write(st *state, ids []string, early map[string]*understudy.Record) {
+	canFind := t.f.gate.RecordFilter(t.f.caller, t.f.source, st.name)
 	var shown []*access.View
 	var found []string
-	q := query.RecordQuery{Source: t.f.source, Kinds: []string{st.name}, IDs: ids, ExpectedRows: len(ids)}
-	err := t.f.o.Store.Seek(t.ctx, q, func(h query.Hit) bool {
-		if canFind != nil && !canFind(h.Record) {
-			return true
+	show := func(r *understudy.Record) bool {
+		if t.err == nil && (canFind == nil || canFind(r)) {
+			page := understudy.Page{Key: understudy.Key{Source: t.f.source}, Kind: st.name, Status: http.StatusOK, Body: r.Body}
+			v, err := t.f.gate.MakeView(t.f.caller, &page)
+			t.err, shown, found = err, append(shown, v), append(found, r.ID)
 		}
-		var v *access.View
-		page := understudy.Page{Key: understudy.Key{Source: t.f.source}, Kind: st.name, Status: http.StatusOK, Body: h.Record.Body}
-		if v, failed = t.f.gate.MakeView(t.f.caller, &page); failed == nil {
-			shown, found = append(shown, v), append(found, h.Record.ID)
-		}
-		return failed == nil
-	})
-	if t.err = errors.Join(err, failed); t.err == nil && len(found) > 0 {
+		return t.err == nil
+	}
+	unread := slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return early[id] != nil && show(early[id]) })
+	if len(unread) > 0 {
+		q := query.RecordQuery{Source: t.f.source, Kinds: []string{st.name}, IDs: unread, ExpectedRows: len(unread)}
+		err := t.f.o.Store.Seek(t.ctx, q, func(h query.Hit) bool { return show(h.Record) })
+		t.err = cmp.Or(t.err, err)
+	}
+	if t.err == nil && len(found) > 0 {
 		t.err = understudy.RecordAudit(t.ctx, t.f.o.Audit, understudy.AuditEntry{Caller: t.f.caller, Action: understudy.ActionList,
 			What: "tables", Source: t.f.source, Kind: st.name, IDs: found, Rows: len(found)})
 		e := encoder{st: st, isShown: func(field string) bool { return t.f.isShown(st, field) }}
@@ -283,29 +296,25 @@ func (s *session) fillWanted(ctx context.Context) error {
 	return err
 }
 
-// syncSome makes the rows of some records of a kind equal to what the role sees, and then applies new changes.
-func (s *session) syncSome(ctx context.Context, kind string, ids []string) error {
-	if err := s.sync(ctx, map[string][]string{kind: ids}, 0); err != nil {
+// fill writes a row for every record of a kind.
+func (s *session) fill(ctx context.Context, kind string) (err error) {
+	if s.after, err = s.f.o.Store.ReadLastChange(ctx, s.f.source); err != nil {
 		return err
 	}
-	return s.follow(ctx)
-}
-
-// fill writes a row for every record of a kind.
-func (s *session) fill(ctx context.Context, kind string) error {
-	var ids []string
-	failed := error(nil)
-	q := query.RecordQuery{Source: s.f.source, Kinds: []string{kind}, OldestFirst: true, ExpectedRows: 1 << 62}
-	err := s.f.o.Store.Seek(ctx, q, func(h query.Hit) bool {
-		if ids = append(ids, h.Record.ID); len(ids) == batch {
-			failed, ids = s.syncSome(ctx, kind, ids), nil
-		}
-		return failed == nil
-	})
-	if err = errors.Join(err, failed); err == nil && len(ids) > 0 {
-		err = s.syncSome(ctx, kind, ids)
+	s.early = map[string]*understudy.Record{}
+	flush := func() error {
+		err := s.sync(ctx, map[string][]string{kind: slices.Collect(maps.Keys(s.early))}, 0)
+		clear(s.early)
+		return cmp.Or(err, s.follow(ctx))
 	}
-	return err
+	q := query.RecordQuery{Source: s.f.source, Kinds: []string{kind}, OldestFirst: true, ExpectedRows: 1 << 62}
+	seekErr := s.f.o.Store.Seek(ctx, q, func(h query.Hit) bool {
+		if s.early[h.Record.ID] = h.Record; len(s.early) == batch {
+			err = flush()
+		}
+		return err == nil
+	})
+	return cmp.Or(err, seekErr, flush())
 }
 
 // sweep deletes the rows whose records are not stored or may not be seen, and corrects the others.
@@ -314,15 +323,13 @@ func (s *session) sweep(ctx context.Context, kind string) (err error) {
 		var ids []string
 		err = s.run(ctx, func(t *transaction) {
 			id := t.states[kind].id().sql()
-			rows, err := t.tx.Query(t.ctx, fmt.Sprintf("SELECT %[2]s FROM %[1]s WHERE %[2]s > $1 ORDER BY 1 LIMIT %[3]d",
+			rows, _ := t.tx.Query(t.ctx, fmt.Sprintf("SELECT %[2]s FROM %[1]s WHERE %[2]s > $1 ORDER BY 1 LIMIT %[3]d",
 				t.f.relation(t.states[kind].relation), id, batch), last)
-			if t.err = err; err == nil {
-				ids, t.err = pgx.CollectRows(rows, pgx.RowTo[string])
-			}
+			ids, t.err = pgx.CollectRows(rows, pgx.RowTo[string]) // it returns the error of Query, too
 		})
 		if more = len(ids) > 0; more && err == nil {
 			last = ids[len(ids)-1]
-			err = s.syncSome(ctx, kind, ids)
+			err = cmp.Or(s.sync(ctx, map[string][]string{kind: ids}, 0), s.follow(ctx))
 		}
 	}
 	return err

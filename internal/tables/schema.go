@@ -115,14 +115,11 @@ func (s *session) prepare(ctx context.Context) error {
 
 // lock locks the rows of the source in the state table, and reads them.
 func (t *transaction) lock() error {
-	rows, err := t.tx.Query(t.ctx, "SELECT kind, relation, policy, wanted, filled, position, columns FROM "+t.f.state+
+	rows, _ := t.tx.Query(t.ctx, "SELECT kind, relation, policy, wanted, filled, position, columns FROM "+t.f.state+
 		" WHERE source = $1 ORDER BY kind FOR UPDATE", t.f.source)
-	if err != nil {
-		return err
-	}
 	row, columns := state{}, ""
 	into := []any{&row.name, &row.relation, &row.policy, &row.wanted, &row.filled, &row.position, &columns}
-	_, err = pgx.ForEachRow(rows, into, func() error {
+	_, err := pgx.ForEachRow(rows, into, func() error { // it returns the error of Query, too
 		st := row
 		t.states[st.name] = &st
 		if slices.Contains(t.f.target.Kinds, st.name) {
@@ -235,12 +232,10 @@ func (st *state) add(c *column) *column {
 
 // readColumns returns the names of a table's columns, also those of the system. It returns none if there is no such table.
 func (t *transaction) readColumns(st *state) map[string]bool {
-	rows, err := t.tx.Query(t.ctx, "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND NOT attisdropped",
+	rows, _ := t.tx.Query(t.ctx, "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass($1) AND NOT attisdropped",
 		t.f.relation(st.relation))
 	present, name := map[string]bool{}, ""
-	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&name}, func() error { present[name] = true; return nil })
-	}
+	_, err := pgx.ForEachRow(rows, []any{&name}, func() error { present[name] = true; return nil })
 	t.err = cmp.Or(t.err, err)
 	return present
 }
@@ -317,7 +312,7 @@ func (s *session) narrow(ctx context.Context) error {
 		t.execute("UPDATE "+s.f.state+" SET policy = $2, wanted = wanted + 1 WHERE source = $1", s.f.source, s.f.policy)
 	})
 	for _, kind := range s.f.target.Kinds {
-		if err == nil && changed && s.f.hasRowRules() {
+		if err == nil && changed && s.f.gate.HasRowRules(s.f.caller, s.f.source) {
 			err = s.sweep(ctx, kind)
 		}
 	}

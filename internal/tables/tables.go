@@ -153,13 +153,11 @@ func (t *Tables) AwaitErased(ctx context.Context, source string, aged bool) erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, eraseTimeout)
 	defer cancel()
-	err := f.use(ctx, func(s *session) error {
+	err := f.use(ctx, func(s *session) (err error) {
 		if aged {
-			if err := s.requestFill(ctx, f.target.Kinds); err != nil {
-				return err
-			}
+			err = s.requestFill(ctx, f.target.Kinds)
 		}
-		return s.follow(ctx)
+		return cmp.Or(err, s.follow(ctx))
 	})
 	if err != nil {
 		return fmt.Errorf("tables: the rows of erased records of %s are not deleted yet: %w", source, err)
@@ -246,11 +244,10 @@ func (t *Tables) NewHandler(token string) http.Handler {
 	return jsonapi.HandleBody(o, func(ctx context.Context, c understudy.Caller, _ *http.Request, r *Command) (any, error) {
 		if r.Kind != "" {
 			e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "tables rebuild", Source: r.Source}
-			err := jsonapi.RecordAudit(ctx, t.o.Audit, c, e)
-			if err == nil {
-				err = t.RequestRebuild(ctx, *r)
+			if err := jsonapi.RecordAudit(ctx, t.o.Audit, c, e); err != nil {
+				return nil, err
 			}
-			if err != nil {
+			if err := t.RequestRebuild(ctx, *r); err != nil {
 				return nil, err
 			}
 		}

@@ -431,17 +431,17 @@ func TestRandomChangesAreApplied(t *testing.T) {
 		all := slices.Sorted(maps.Keys(r.written))
 		return all[rng.IntN(len(all))]
 	}
-	for left := sample.Count(200, 10_000); left > 0; {
+	for left := sample.Count(300, 10_000); left > 0; {
 		switch n := rng.IntN(100); {
 		case n < 80 || len(r.written) == 0:
 			var bodies []string
 			for range 1 + rng.IntN(20) {
-				body := map[string]any{"id": fmt.Sprintf("o%d", rng.IntN(200)), "n": rng.IntN(1000), "note": strings.Repeat("é\"\\", rng.IntN(5)),
+				body := map[string]any{"id": fmt.Sprintf("o%d", rng.IntN(300)), "n": rng.IntN(1000), "note": strings.Repeat("é\"\\", rng.IntN(5)),
 					"paid": rng.IntN(2) == 0, "ship": map[string]any{"city": rng.IntN(9)}}
-				if left < 150 { // new fields
+				if left < 250 { // new fields
 					body[fmt.Sprintf("new%d", rng.IntN(9))] = rng.IntN(5)
 				}
-				if left < 100 && rng.IntN(4) == 0 { // another type
+				if left < 150 && rng.IntN(4) == 0 { // another type
 					body["ship"] = []any{1.5, nil}
 				}
 				text, err := json.Marshal(body)

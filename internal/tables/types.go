@@ -63,17 +63,20 @@ var replaceNUL = strings.NewReplacer(`\\`, `\\`, `\u0000`, "\u2400")
 func encodeValue(dst, body []byte, v jsonspan.Value, typ, specType string) (out []byte, fits bool) {
 	raw := string(v.Bytes(body))
 	isText, isNested := v.Kind == jsonspan.String, v.Kind == jsonspan.Object || v.Kind == jsonspan.Array
-	value := jsonspan.Text(body, v)
 	switch {
-	case isText && raw == `""` && typ != text && typ != jsonb, value == "0" && typ == timestamptz:
+	case isText && raw == `""` && typ != text && typ != jsonb, typ == timestamptz && jsonspan.Text(body, v) == "0":
 		return append(dst, null...), true
 	case typ == jsonb && hasHugeNumber(body, v), typ == text && !isText && !isNested:
 		return jsonspan.Quote(dst, raw), true
 	case typ == jsonb, typ == text && isText, typ == textArray && isTextArray(body, v):
-		return append(dst, replaceNUL.Replace(raw)...), true
+		if strings.Contains(raw, `\u0000`) {
+			raw = replaceNUL.Replace(raw)
+		}
+		return append(dst, raw...), true
 	case isNested:
 		return dst, false
 	}
+	value := jsonspan.Text(body, v)
 	switch typ {
 	case boolean:
 		fits = value == "true" || value == "false"
