@@ -29,6 +29,7 @@ import (
 	"understudy/bench/parts/reader"
 	"understudy/bench/parts/rowrules"
 	"understudy/bench/parts/search"
+	"understudy/bench/parts/shrink"
 	"understudy/bench/parts/sums"
 	"understudy/bench/parts/tables"
 	"understudy/bench/parts/texts"
@@ -69,6 +70,7 @@ var parts = []rig.Part{
 	{Name: "nodes", About: "three processes on one PostgreSQL: a warm page, and a change at another's subscriber", Run: nodes.Measure},
 	{Name: "jobs", About: "jobs that do nothing on PostgreSQL, beside River, and on SQLite", Run: jobs.Measure},
 	{Name: "history", About: "what a record's past takes on disk", Run: history.Measure},
+	{Name: "shrink", About: "free space of four fifths of a million records given back to the disk, beside readers", Run: shrink.Measure},
 	{Name: "ids", About: "what ids take on disk, in short forms and as before", Run: ids.Measure},
 	{Name: "imports", About: "64 jobs of 1 to 64 MB under one limit of memory", Run: imports.Measure},
 	{Name: "folders", About: "what differs between two listings, beside an object a row", Run: folders.Measure},
