@@ -109,12 +109,13 @@ func (r *Runner) end(ctx context.Context, u *Run, err error) {
 	for _, l := range loads {
 		l.Release()
 	}
+	r.active.mu.Lock()
+	r.active.storing++ // so the next claim may give the worker another job
+	r.active.mu.Unlock()
+	r.wakeLoop(true)
 	e := u.outcome(ctx, err)
 	state, lost := r.write(context.WithoutCancel(ctx), e)
 	r.logEnd(u, e, state, lost)
-	r.active.mu.Lock()
-	delete(r.active.runs, lease{e.Number, e.Fence})
-	r.active.mu.Unlock()
 	r.loop.endedRuns.Add(1)
 	r.wakeLoop(true)
 }
@@ -146,9 +147,11 @@ func (r *Runner) isEnding() bool {
 	return r.active.ending
 }
 
-// logEnd counts and logs the end of a run.
+// logEnd counts and logs the end of a run, which is then no longer active.
 func (r *Runner) logEnd(u *Run, e understudy.JobResult, state understudy.JobState, lost bool) {
 	r.active.mu.Lock()
+	delete(r.active.runs, lease{e.Number, e.Fence})
+	r.active.storing--
 	switch {
 	case lost:
 		r.active.counts.Lost++

@@ -43,6 +43,7 @@ type active struct {
 	mu               sync.Mutex
 	runs             map[lease]*Run
 	waitingForMemory int // the number of runs that wait for their memory
+	storing          int // the number of runs that have done their work and store their result
 	ending           bool
 	counts           Stats
 }
@@ -93,7 +94,7 @@ const (
 	writeTimeout     = 10 * time.Second // the longest time of one write
 	retryInterval    = time.Second      // the wait before the loop tries again to claim a due job
 	trimInterval     = 10 * time.Minute
-	trimAfterRuns    = 100 // the number of ended runs after which the archive is trimmed
+	trimAfterRuns    = 100 // the number of ended runs after which the archive is trimmed, or half of Options.Keep if that is more
 	progressInterval = time.Second
 )
 
@@ -223,7 +224,7 @@ func (r *Runner) scheduleClaim(now time.Time, got *understudy.Claimed) {
 func (r *Runner) nextClaim(now time.Time) (understudy.Claim, bool) {
 	r.active.mu.Lock()
 	defer r.active.mu.Unlock()
-	free := r.o.Workers - len(r.active.runs)
+	free := r.o.Workers - len(r.active.runs) + min(r.active.storing, 4*r.o.Workers)
 	if r.active.ending || free <= 0 || len(r.claims) == 0 {
 		return understudy.Claim{}, false
 	}
@@ -266,7 +267,7 @@ func (r *Runner) countClaimed(got *understudy.Claimed) {
 
 // trim removes old jobs from the archive.
 func (r *Runner) trim(ctx context.Context, now time.Time) {
-	if now.Before(r.loop.trimAt) && r.loop.endedRuns.Load() < trimAfterRuns {
+	if now.Before(r.loop.trimAt) && r.loop.endedRuns.Load() < max(trimAfterRuns, int64(r.o.Keep/2)) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)

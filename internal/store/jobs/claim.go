@@ -297,14 +297,7 @@ func (q *Queue) ClaimJobs(ctx context.Context, want understudy.Claim) (understud
 	var got understudy.Claimed
 	err := q.pool.ChangeRows(ctx, func(c db.Conn) error {
 		got = understudy.Claimed{}
-		err := sweepJobs(c, &want, &got)
-		if err == nil {
-			err = q.claimJobs(c, &want, &got)
-		}
-		if err == nil {
-			err = readNext(c, &want, &got)
-		}
-		if err != nil {
+		if err := q.claimJobs(c, &want, &got); err != nil {
 			return err
 		}
 		return c.SetDurable(slices.ContainsFunc(got.Jobs, isAtMostOnce))
@@ -376,63 +369,62 @@ func checkClaim(want *understudy.Claim) error {
 	return nil
 }
 
-func sweepJobs(c db.Conn, want *understudy.Claim, got *understudy.Claimed) error {
-	now := nanos(want.Now)
-	err := c.Query(loseLeases, 0, []driver.Value{now, flag(want.OnlyProcess), want.Worker, int64(sweepLimit)}, func(r []driver.Value) error {
-		got.Count(understudy.JobState(r[0].(int64)))
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return c.Query(expireJobs, 0, []driver.Value{now, int64(sweepLimit)}, func([]driver.Value) error {
-		got.Expired++
-		return nil
-	})
-}
-
-// claimJobs claims jobs, up to the limit of the claim.
+// claimJobs takes back expired leases, archives expired jobs, claims jobs, up to the limit of the claim, and reads what is next. A distant
+// engine does all of this in one round trip if no kind has a limit and the first statement claims enough jobs.
 func (q *Queue) claimJobs(c db.Conn, want *understudy.Claim, got *understudy.Claimed) error {
-	kinds, err := q.lockKinds(c, want)
-	if err != nil {
-		return err
-	}
 	now := nanos(want.Now)
+	lost, late := []driver.Value{now, flag(want.OnlyProcess), want.Worker, int64(sweepLimit)}, []driver.Value{now, int64(sweepLimit)}
+	err := errors.Join(c.Expect(loseLeases, 0, lost...), c.Expect(expireJobs, 0, late...))
+	kinds, kerr := q.lockKinds(c, want)
+	more := len(kinds) > 0 && want.Limit > 0
 	var args []driver.Value
-	for _, k := range kinds {
-		args = append(args, k.Name, int64(k.MaxRunning), int64(k.Lease))
+	announce := func() error {
+		args = claimArgs(want, kinds, want.Limit-len(got.Jobs))
+		return errors.Join(c.Expect(claimJob, len(kinds), args...), c.Expect(nextJob, len(want.Kinds), nextArgs(want)...))
 	}
-	for more := len(kinds) > 0; more && len(got.Jobs) < want.Limit; {
+	if err = errors.Join(err, kerr); err == nil && more {
+		err = announce()
+	}
+	if err == nil {
+		err = db.VisitRows(c, loseLeases, lost, func(r []driver.Value) { got.Count(understudy.JobState(r[0].(int64))) })
+	}
+	if err == nil {
+		err = db.VisitRows(c, expireJobs, late, func([]driver.Value) { got.Expired++ })
+	}
+	for more && err == nil {
 		before := len(got.Jobs)
-		limit := int64(want.Limit - before)
-		err := c.Query(claimJob, len(kinds), append(args, int64(want.Priority), now, want.Weight, want.Worker, now, now, now, want.Weight, limit),
-			func(r []driver.Value) error {
-				got.Jobs = append(got.Jobs, jobOf(r))
-				return nil
-			})
-		if err != nil {
-			return err
+		err = c.Query(claimJob, len(kinds), args, func(r []driver.Value) error {
+			got.Jobs = append(got.Jobs, jobOf(r))
+			return nil
+		})
+		if more = len(got.Jobs) > before && len(got.Jobs) < want.Limit; more && err == nil {
+			err = announce()
 		}
-		more = len(got.Jobs) > before
 	}
 	slices.SortFunc(got.Jobs, func(a, b understudy.Job) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.RunAfter.Compare(b.RunAfter), cmp.Compare(a.Number, b.Number))
 	})
-	return nil
+	if err != nil {
+		return err
+	}
+	return c.Query(nextJob, len(want.Kinds), nextArgs(want), func(r []driver.Value) error {
+		next, _ := r[0].(int64)
+		got.Next, got.Blocked = db.Time(next), r[1].(int64) != 0
+		return nil
+	})
 }
 
-// readNext fills in what the claim returns about the next jobs.
-func readNext(c db.Conn, want *understudy.Claim, got *understudy.Claimed) error {
+func claimArgs(want *understudy.Claim, kinds []understudy.ClaimKind, limit int) (args []driver.Value) {
+	for _, k := range kinds {
+		args = append(args, k.Name, int64(k.MaxRunning), int64(k.Lease))
+	}
 	now := nanos(want.Now)
-	var args []driver.Value
+	return append(args, int64(want.Priority), now, want.Weight, want.Worker, now, now, now, want.Weight, int64(limit))
+}
+
+func nextArgs(want *understudy.Claim) (args []driver.Value) {
 	for _, k := range want.Kinds {
 		args = append(args, k.Name)
 	}
-	return c.Query(nextJob, len(want.Kinds), append(args, now, now), func(r []driver.Value) error {
-		if next, ok := r[0].(int64); ok {
-			got.Next = db.Time(next)
-		}
-		got.Blocked = r[1].(int64) != 0
-		return nil
-	})
+	return append(args, nanos(want.Now), nanos(want.Now))
 }

@@ -60,10 +60,7 @@ func (q *Queue) RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) 
 		}
 		return c.SetDurable(false)
 	})
-	if err != nil {
-		return nil, db.WrapError(true, err, "keep leases")
-	}
-	return all, nil
+	return all, db.WrapError(true, err, "keep leases")
 }
 
 // MarkJob stores where the next run of a job continues. A crash of the machine may lose the last marks; then that run
