@@ -137,6 +137,7 @@ func TestTokensOfAWalk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	storetest.FewerChecks(t, 4)
 	outer, path := t, storetest.File(t)
 	rapid.Check(t, func(t *rapid.T) {
 		storetest.Renew(outer, path)
