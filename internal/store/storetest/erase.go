@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,9 +55,9 @@ func RunErasing(t *testing.T, open func(t testing.TB, now func() time.Time) Eras
 		{"a page that is stored whole goes with what it shows", wholeErased},
 	} {
 		t.Run(strings.ReplaceAll(rule.name, " ", "-"), func(t *testing.T) {
-			s := &erasingSuite{now: Epoch}
-			s.suite = &suite{T: t}
-			s.e = open(t, func() time.Time { return s.now })
+			s := &erasingSuite{suite: &suite{T: t}}
+			s.setNow(Epoch)
+			s.e = open(t, s.now)
 			s.suite.Store = s.e
 			rule.test(t, s)
 		})
@@ -66,8 +67,12 @@ func RunErasing(t *testing.T, open func(t testing.TB, now func() time.Time) Eras
 type erasingSuite struct {
 	suite *suite
 	e     Erasing
-	now   time.Time
+	clock atomic.Pointer[time.Time] // atomic, because timers of the store read it
 }
+
+func (s *erasingSuite) now() time.Time { return *s.clock.Load() }
+
+func (s *erasingSuite) setNow(t time.Time) { s.clock.Store(&t) }
 
 // message is a message as a row.
 func message(n int, from, to, body string) row {
@@ -391,19 +396,19 @@ func notBack(t *testing.T, s *erasingSuite) {
 
 func agedErased(t *testing.T, s *erasingSuite) {
 	old, young := Epoch.Add(-Keep+time.Hour), Epoch.Add(-Keep+48*time.Hour)
-	s.now = Epoch.Add(-Keep + 2*time.Hour)
-	a := messages("/old", s.now, old, message(1, bert, ours, "old"))
+	s.setNow(Epoch.Add(-Keep + 2*time.Hour))
+	a := messages("/old", s.now(), old, message(1, bert, ours, "old"))
 	s.suite.save(a)
-	b := messages("/none", s.now, time.Unix(0, 0), message(3, bert, ours, "no clock"))
+	b := messages("/none", s.now(), time.Unix(0, 0), message(3, bert, ours, "no clock"))
 	s.suite.save(b)
-	s.now = Epoch
+	s.setNow(Epoch)
 	c := messages("/young", at(0), young, message(2, bert, ours, "young"))
 	s.suite.save(c)
 	before := len(s.suite.changes())
 	if n, err := s.e.Expire(t.Context(), Source, "messages"); n != 0 || err != nil {
 		t.Fatalf("%d, %v: nothing is old yet", n, err)
 	}
-	s.now = Epoch.Add(3 * time.Hour)
+	s.setNow(Epoch.Add(3 * time.Hour))
 	_, silent, err := s.e.ReadEdition(t.Context(), Source)
 	if n, err := s.e.Expire(t.Context(), Source, "messages"); n != 2 || err != nil {
 		t.Fatalf("%d, %v, want 2", n, err)
@@ -411,7 +416,7 @@ func agedErased(t *testing.T, s *erasingSuite) {
 	if _, now, worse := s.e.ReadEdition(t.Context(), Source); err != nil || worse != nil || now == silent {
 		t.Errorf("who keeps counts does not hear that records went: %d, %v, %v", now, err, worse)
 	}
-	if h := s.e.Horizon(Source, "messages"); h != s.now.Add(-Keep).Unix() || s.e.Horizon(Source, "calls") != 0 {
+	if h := s.e.Horizon(Source, "messages"); h != s.now().Add(-Keep).Unix() || s.e.Horizon(Source, "calls") != 0 {
 		t.Fatalf("horizon %d", h)
 	}
 	s.carry("aged 2 2 2")
@@ -424,18 +429,18 @@ func agedErased(t *testing.T, s *erasingSuite) {
 		t.Fatalf("kind %+v, %d changes, were %d", k, len(s.suite.changes()), before)
 	}
 	// It does not come back, whether or not it was here before.
-	saved := s.suite.save(messages("/old", s.now, old, message(1, bert, ours, "old"), message(4, bert, ours, "as old")))
+	saved := s.suite.save(messages("/old", s.now(), old, message(1, bert, ours, "old"), message(4, bert, ours, "as old")))
 	s.suite.wantChanges(saved.Changes)
 	if saved.Page.NotStored != "older than its retention" {
 		t.Fatalf("saved %+v", strip(saved.Page))
 	}
-	s.suite.wantChanges(s.suite.save(messages("/none", s.now, time.Unix(0, 0), message(3, bert, ours, "no clock"))).Changes)
+	s.suite.wantChanges(s.suite.save(messages("/none", s.now(), time.Unix(0, 0), message(3, bert, ours, "no clock"))).Changes)
 	if n, err := s.e.Expire(t.Context(), Source, "messages"); n != 0 || err != nil {
 		t.Fatalf("%d, %v: all is done", n, err)
 	}
 	s.carry()
 	// Unless it became young.
-	s.suite.wantChanges(s.suite.save(messages("/old", s.now, young, message(1, bert, ours, "old"))).Changes,
+	s.suite.wantChanges(s.suite.save(messages("/old", s.now(), young, message(1, bert, ours, "old"))).Changes,
 		"came "+message(1, "", "", "").id)
 }
 
