@@ -138,8 +138,8 @@ func OwnPathStatus(err error) int {
 var packageNames = []string{
 	"access", "accesslog", "actions", "agents", "audit", "callers", "columns", "connect", "credentials", "dispatch", "feed", "fleet", "folder",
 	"follow", "forecast", "httprange", "jobs", "jsonhttp", "jsonspan", "limiter", "manual", "migrations", "mirror", "profile",
-	"postgres", "proxy", "query", "search", "seen", "semaphore", "signin", "spec", "store", "upstream", "viewer", "wal", "walk", "watch",
-	"webhook", "xmldoc",
+	"postgres", "proxy", "query", "search", "seen", "semaphore", "signin", "spec", "store", "tables", "upstream", "viewer", "wal", "walk",
+	"watch", "webhook", "xmldoc",
 }
 
 // PlainText returns an error's text for people, without leading package names and error kinds. Over HTTP the

@@ -92,7 +92,7 @@ func Time(typ, text string) (time.Time, bool) {
 func parseTime(text string, forms []string, rewrite func(string) string) (time.Time, bool) {
 	t, err := understudy.ParseTime(text, time.UTC, forms...)
 	if err != nil && rewrite != nil {
-		return parseTime(rewrite(text), forms, nil)
+		return parseTime(rewrite(strings.Clone(text)), forms, nil) // a clone, so that text itself need not be on the heap
 	}
 	return t, err == nil
 }
