@@ -144,8 +144,8 @@ func (t *Tables) Notify() {
 	}
 }
 
-// AwaitErased returns when the tables of a source contain no row of a record that was erased before the call. For records that
-// were erased for their age, which causes no change, it requests a fill, which deletes their rows.
+// AwaitErased returns when the tables of a source contain no row of a record that was erased before the call. The rows of records
+// that were erased for their age are deleted later, by a fill that AwaitErased requests, because no change names these records.
 func (t *Tables) AwaitErased(ctx context.Context, source string, aged bool) error {
 	f := (*t.followers.Load())[source]
 	if f == nil {
