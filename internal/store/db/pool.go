@@ -28,6 +28,7 @@ const (
 type Pool struct {
 	Engine     Engine
 	now        func() time.Time // the clock of this process
+	wall       func() time.Time // tells since when a write runs; not now, because writes begin while tests step that clock
 	afterWrite func()           // called after each write, while the writing connection is in use
 
 	writer  chan Conn     // holds the writing connection; a nil connection means: dial again
@@ -51,7 +52,7 @@ type Pool struct {
 
 // NewPool returns a pool without connections. afterWrite is called after each write, before the next one begins.
 func NewPool(engine Engine, readers int, now func() time.Time, afterWrite func()) *Pool {
-	p := &Pool{Engine: engine, now: now, afterWrite: afterWrite, writer: make(chan Conn, 1), next: make(chan struct{}, 1),
+	p := &Pool{Engine: engine, now: now, wall: time.Now, afterWrite: afterWrite, writer: make(chan Conn, 1), next: make(chan struct{}, 1),
 		readers: make(chan Conn, readers), rows: make(chan Conn, rowConns), generations: selectGenerations}
 	for range rowConns {
 		p.rows <- nil
@@ -214,7 +215,7 @@ func (p *Pool) Write(ctx context.Context, work func(c Conn) (broken bool, err er
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	c := &callers{since: p.now()}
+	c := &callers{since: p.wall()}
 	runtime.Callers(2, c.frames[:])
 	p.writing.Store(c)
 	await, err := p.useWriter(ctx, work)
@@ -261,7 +262,7 @@ const longWrite = time.Second
 // ReadWriting returns the write that has had the writing connection for longer than a second, or nil.
 func (p *Pool) ReadWriting() *Writing {
 	c := p.writing.Load()
-	if c == nil || p.now().Sub(c.since) < longWrite {
+	if c == nil || p.wall().Sub(c.since) < longWrite {
 		return nil
 	}
 	w := &Writing{Since: c.since}

@@ -123,7 +123,8 @@ func TestNumbersThatGoBackMeanAnotherDatabase(t *testing.T) {
 
 func TestTheFunctionThatWritesForLongIsNamed(t *testing.T) {
 	now := time.Unix(1, 0)
-	p := db.NewPool(sqlite.NewEngine(filepath.Join(t.TempDir(), "a.db"), 0, 1<<20), 1, func() time.Time { return now }, func() {})
+	p := db.NewPool(sqlite.NewEngine(filepath.Join(t.TempDir(), "a.db"), 0, 1<<20), 1, time.Now, func() {})
+	p.SetWall(func() time.Time { return now })
 	writer, err := p.Engine.Dial(t.Context(), true)
 	checktest.MustNoError(t, err, "dial")
 	checktest.MustNoError(t, p.Engine.Prepare(t.Context(), writer), "prepare")
