@@ -4,6 +4,7 @@ package jobs_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -303,4 +304,29 @@ func TestWaitingWorkersTakeLittleMemory(t *testing.T) {
 	}
 	cancel()
 	all.Wait()
+}
+
+// FuzzBodiesOfWorkers: whatever the body of a request is, the server answers with a result or an error of the client, and it has no job
+// whose data is not the JSON that was sent.
+func FuzzBodiesOfWorkers(f *testing.F) {
+	targets := []string{"PUT " + job1, "POST " + job1 + "/heartbeat", "POST " + job1 + "/finish", "POST /-/jobs/claim"}
+	for i, body := range []string{`{"data":{"to":"anna"},"lane":"bulk","run_after":"2026-06-01T12:00:00Z"}`, `{"fence":1,"lease":"30s"}`,
+		`{"fence":1,"result":"retry","after":"1m"}`, `{"kinds":["mail"],"wait":"1s"}`, `{"data":[1,`, `{} {}`, `null`, `{"Fence":1}`,
+		`{"data":1,"data":2}`, "{\"data\":\"\xff\"}"} {
+		f.Add(uint8(i), body)
+	}
+	f.Fuzz(func(t *testing.T, which uint8, body string) {
+		synctest.Test(t, func(t *testing.T) {
+			o := openOffice(t, nil)
+			defer o.stop()
+			method, target, _ := strings.Cut(targets[int(which)%len(targets)], " ")
+			code, got := o.send(t.Context(), method, target, body)
+			if code >= 500 || code < 200 {
+				t.Fatalf("%s %s %q: %d %s", method, target, body, code, got)
+			}
+			if method == "PUT" && code == 200 && !json.Valid([]byte(body)) {
+				t.Fatalf("%q was read as JSON: %s", body, got)
+			}
+		})
+	})
 }
