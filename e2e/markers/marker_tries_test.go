@@ -112,6 +112,9 @@ func (g *garden) triesOf(route string) []try {
 		return []try{{method, path, "source=twilio&kind=calls&column=price&column=to&back=%2Ftwilio%2Fcalls", nil}, {method, path, "source=twilio&kind=calls&column=nothing", nil}}
 	case method == "POST" && strings.HasPrefix(strings.TrimPrefix(path, "/-"), "/jobs/"): // of a job that is not there: those that are do their work
 		return []try{{method, strings.Replace(path, "{number}", "0", 1), "", nil}}
+	case method == "PUT" && strings.HasPrefix(path, "/-/jobs/"): // of a kind that is not there
+		at := strings.NewReplacer("{kind}", "none", "{id}", "0f3b0c52-5d0c-4c2a-9c7e-6a1f5f0d7f11").Replace(path)
+		return []try{{method, at, `{"data":{"to":"+15005550006"}}`, nil}, {method, at, `{"nothing":1}`, nil}}
 	case path == "/-/batch":
 		all := `{"requests":[`
 		for _, kind := range []string{"Calls", "Messages", "IncomingPhoneNumbers"} {
