@@ -32,11 +32,13 @@ var readers = map[string]string{
 	"proxy.md js octokit":    "TestZeroCode in e2e/connect/connect_test.go",
 
 	// Texts that nobody types, and whose test is another one.
-	"ARCHITECTURE.md text": "",                                                             // a drawing
+	"ARCHITECTURE.md text": "", // a drawing
+	"tables.md sql":        "TestTablesAsDocumented in e2e/operation/tables_test.go",
 	"nodes.md ini":         "TestSuitesBehindPgBouncer in internal/store/postgres_test.go", // with these settings
 	"commands.md text":     "TestThePageOfCommandsIsCurrent in cmd/understudy/commandspage_test.go",
 	"forecast.md text":     "TestForecastPrintsWhatTheDocumentShows in cmd/understudy/forecastcmd_test.go",
 	"README.md text":       "TestRunComparison in e2e/operation/docs_test.go",
+	"locks.md text":        "TestTheTreeNamesTheSessionToEnd in internal/store/locks/locks_test.go",
 	"mirror.md text":       "", // a drawing
 	"proxy.md text":        "", // a line of the access log
 	"spec-from.md text":    "TestTryFailsWhereTheAnswerSaysThatThereIsMore in cmd/understudy/specs/try_test.go",

@@ -27,6 +27,11 @@ var elsewhere = map[string]string{
 	"python3 worker.py": "TestDocumentedWorkers in e2e/operation/workers_test.go",
 	"sh worker.sh":      "TestDocumentedWorkers in e2e/operation/workers_test.go",
 
+	"echo 'postgres://understudy:secret@127.0.0.1/reports' > reports.dsn": "TestTablesAsDocumented in e2e/operation/tables_test.go",
+	"chmod 600 reports.dsn":           "TestTablesAsDocumented in e2e/operation/tables_test.go",
+	"understudy tables status":        "TestTablesAsDocumented in e2e/operation/tables_test.go",
+	"understudy tables rebuild calls": "TestTablesAsDocumented in e2e/operation/tables_test.go",
+
 	"understudy profile allocs --for 60s --since version": "--since 'version' in cmd/understudy/testdata/profile.txtar",
 	"understudy profile stop":                             "profile stop in cmd/understudy/testdata/profile.txtar",
 

@@ -44,6 +44,7 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 					return fmt.Errorf("%s in %s: %w", form.name, engine, err)
 				}
 			}
+			r.AtLeast(form.name+", "+engine+", smaller by", 100*(1-bytes[1]/bytes[0]), 50, "%")
 			rows = append(rows, []string{form.name + ", " + engine, rig.Figure(bytes[0]), rig.Figure(bytes[1]),
 				fmt.Sprintf("%.0f %%", 100*(1-bytes[1]/bytes[0]))})
 		}
