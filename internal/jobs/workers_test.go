@@ -261,8 +261,9 @@ func TestWaitingWorkersCostNoStatements(t *testing.T) {
 		o.want(200, "PUT", job1, `{}`)
 		synctest.Wait()
 		checktest.Equal(t, got.Load(), 1, "workers with a job")
-		if n := s.claims.Load(); n > 5 {
-			t.Errorf("%d claims", n)
+		// The workers' requests end and begin again in the same instant, so a few claims may run beside that of the job.
+		if n := s.claims.Load(); n > workers/20 {
+			t.Errorf("%d claims for one job", n)
 		}
 		cancel()
 		all.Wait()
