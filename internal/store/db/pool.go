@@ -75,7 +75,7 @@ func (p *Pool) Start(ctx context.Context, writer Conn, load func() error) error 
 	p.memory.seen.Store(&seen)
 	p.addHooks(writer, true)
 	p.writer <- writer
-	if err := load(); err != nil {
+	if err := Guard(load); err != nil {
 		return err
 	}
 	for range cap(p.readers) {

@@ -19,16 +19,24 @@ import (
 
 var selectOne = &db.Statement{Head: "SELECT 1", Reads: db.Index}
 
-// startPool returns a pool with one reader over an empty file, and the number of writes it has ended.
-func startPool(t *testing.T) (p *db.Pool, writes *int) {
+// newPool returns a pool of one reader over an empty file, the connection to start it with, and the number of writes it has
+// ended.
+func newPool(t *testing.T) (p *db.Pool, writer db.Conn, writes *int) {
 	t.Helper()
 	writes = new(int)
 	p = db.NewPool(sqlite.NewEngine(filepath.Join(t.TempDir(), "a.db"), 0, 1<<20), 1, time.Now, func() { *writes++ })
 	writer, err := p.Engine.Dial(t.Context(), true)
 	checktest.MustNoError(t, err, "dial")
 	checktest.MustNoError(t, p.Engine.Prepare(t.Context(), writer), "prepare")
-	checktest.MustNoError(t, p.Start(t.Context(), writer, func() error { return nil }), "start")
 	t.Cleanup(func() { checktest.NoError(t, p.Close(), "close") })
+	return p, writer, writes
+}
+
+// startPool returns a pool that is started, and the number of writes it has ended.
+func startPool(t *testing.T) (p *db.Pool, writes *int) {
+	t.Helper()
+	p, writer, writes := newPool(t)
+	checktest.MustNoError(t, p.Start(t.Context(), writer, func() error { return nil }), "start")
 	return p, writes
 }
 
@@ -58,6 +66,17 @@ func TestPanicOfAWriteIsDamage(t *testing.T) {
 	checktest.True(t, db.IsDamaged(err), "the error is %v", err)
 	checktest.True(t, p.IsDamaged(), "the pool has not noted the damage")
 	checktest.NoError(t, p.Change(t.Context(), func(c db.Conn) error { return c.Execute(selectOne, 0) }), "the next write")
+}
+
+// TestPanicOfALoadIsDamage: a stored value of another type ends the start with an error, not the process.
+func TestPanicOfALoadIsDamage(t *testing.T) {
+	p, writer, _ := newPool(t)
+	err := p.Start(t.Context(), writer, func() error {
+		var one driver.Value
+		_, err := writer.QueryRow(selectOne, nil, func(r []driver.Value) { one = r[0] })
+		return errors.Join(err, errors.New(one.(string)))
+	})
+	checktest.True(t, db.IsDamaged(err), "the error is %v", err)
 }
 
 func TestReadsAreCountedByPart(t *testing.T) {
