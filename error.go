@@ -146,8 +146,10 @@ var packageNames = []string{
 // status already tells the kind.
 func PlainText(err error) string {
 	text := err.Error()
-	var joined interface{ Unwrap() []error }
-	if errors.As(err, &joined) {
+	if joined, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err); ok {
 		var whole, plain []string
 		for _, one := range joined.Unwrap() {
 			whole, plain = append(whole, one.Error()), append(plain, PlainText(one))

@@ -114,11 +114,9 @@ func Receive(ctx context.Context, o Options, f func(Change) error) error {
 		if c.o.OnLost != nil {
 			c.o.OnLost(lost.err, wait)
 		}
-		timer := time.NewTimer(wait)
 		select {
-		case <-timer.C:
+		case <-time.After(wait):
 		case <-ctx.Done():
-			timer.Stop()
 			return ctx.Err()
 		}
 		pause = min(2*pause, c.o.MaxPause)

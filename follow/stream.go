@@ -108,8 +108,7 @@ func (c *client) stream(ctx context.Context) error {
 	}
 	defer resp.Body.Close()
 	if err := checkResponse(resp); err != nil {
-		var denied *StatusError
-		if c.o.Locate != nil && errors.As(err, &denied) && denied.Status == http.StatusUnauthorized {
+		if denied, ok := errors.AsType[*StatusError](err); ok && c.o.Locate != nil && denied.Status == http.StatusUnauthorized {
 			c.denied = denied
 			return &lostError{err: err}
 		}

@@ -76,9 +76,7 @@ func (rd *reader) joinForReader(ctx context.Context, r *reading) (*flight, bool,
 
 // waitForFlight waits for the flight and answers from its page, or with the fallback. It releases the flight.
 func (rd *reader) waitForFlight(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
-	timer := time.NewTimer(rd.env.ages().Wait)
-	defer timer.Stop()
-	tried, late := f.signals.tried, timer.C
+	tried, late := f.signals.tried, time.After(rd.env.ages().Wait)
 	keep := false
 	defer func() { rd.flights.releaseReader(f, r.request.Flow, keep) }()
 	for {

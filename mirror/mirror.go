@@ -230,7 +230,7 @@ func (m *Mirror) Run(ctx context.Context) error {
 		s.lastRead.Store(m.env.monotonicTime(m.env.now()))
 	}
 	m.shadow.Restore(ctx)
-	m.writer.flushSoon()
+	understudy.Wake(m.writer.flushNeeded)
 	m.poller.startPolls()
 	m.env.work.Go(func() { m.shadow.Run(m.env.ctx) })
 	for range prefetcherCount {

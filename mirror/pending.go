@@ -109,7 +109,7 @@ func (iv *invalidator) restore(t request.Invalidation, intent int64) bool {
 	}
 	s.kinds[t.Kind].writes.Restore(iv.env.now(), t.ID, intent)
 	iv.entries.dropTouched(s.kinds[t.Kind], t.ID)
-	iv.writer.flushSoon()
+	understudy.Wake(iv.writer.flushNeeded)
 	return true
 }
 
@@ -118,14 +118,6 @@ func (m *Mirror) RecheckWrite(t request.Invalidation) { m.invalidator.restore(t,
 
 // Flush passes the pending writes to the store.
 func (m *Mirror) Flush(ctx context.Context) { m.writer.flushAll(ctx) }
-
-// flushSoon wakes runFlush.
-func (wr *writer) flushSoon() {
-	select {
-	case wr.flushNeeded <- struct{}{}:
-	default:
-	}
-}
 
 // runFlush flushes pending invalidations. If that fails, it tries again until the store accepts them.
 func (wr *writer) runFlush() {

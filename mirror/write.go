@@ -232,16 +232,16 @@ func (es *entries) dropTouched(k *kind, ids ...string) {
 func (wr *writer) touch(ctx context.Context, k *kind, id string) error {
 	// saving has failed before, so the caller must not wait for a database that may be locked
 	if why := wr.saving.failureReason(); why != "" && wr.env.started.Load() {
-		wr.flushSoon()
+		understudy.Wake(wr.flushNeeded)
 		return fmt.Errorf("%w: %s", understudy.ErrNotStored, why)
 	}
 	if err := k.lock(ctx); err != nil {
-		wr.flushSoon()
+		understudy.Wake(wr.flushNeeded)
 		return err
 	}
 	defer k.unlock()
 	if err := wr.flush(ctx, k); err != nil {
-		wr.flushSoon()
+		understudy.Wake(wr.flushNeeded)
 		return wr.saving.noteFailure(wr.entries.env, err)
 	}
 	wr.entries.dropTouched(k, id) // a reader may have loaded the old version of the record from the store in the meantime

@@ -206,13 +206,11 @@ func (g *attempt) passBreaker(ctx context.Context) (probe bool, refused *underst
 		if g.f.OnRetry != nil {
 			g.f.OnRetry(v.Err)
 		}
-		timer := time.NewTimer(left)
 		select {
-		case <-timer.C:
+		case <-time.After(left):
 		case <-v.Changed:
 		case <-ctx.Done():
 		}
-		timer.Stop()
 	}
 }
 

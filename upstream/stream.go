@@ -89,12 +89,10 @@ const (
 
 // enter takes a stream slot. It returns an error if none is free in time.
 func (w *originPolicy) enter(ctx context.Context) error {
-	late := time.NewTimer(mediaQueue)
-	defer late.Stop()
 	select {
 	case w.slots <- struct{}{}:
 		return nil
-	case <-late.C:
+	case <-time.After(mediaQueue):
 		return &throttle.QueueError{After: throttle.MinRetry}
 	case <-ctx.Done():
 		return ctx.Err()

@@ -143,12 +143,8 @@ type others struct {
 
 // wake makes run look for changes. It does not wait.
 func (o *others) wake() {
-	if o == nil {
-		return
-	}
-	select {
-	case o.news <- struct{}{}:
-	default:
+	if o != nil {
+		understudy.Wake(o.news)
 	}
 }
 

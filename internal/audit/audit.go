@@ -144,10 +144,7 @@ func (l *Log) append(ctx context.Context, body []byte) error {
 	}
 	l.entries.Add(1)
 	if n-c.signed.Load() >= entriesPerCheckpoint {
-		select {
-		case l.sign <- struct{}{}:
-		default: // a signal is already waiting
-		}
+		understudy.Wake(l.sign)
 	}
 	return nil
 }

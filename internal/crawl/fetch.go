@@ -96,8 +96,8 @@ func (t *jobRun) fetch(ctx context.Context, target *spec.Target) (*understudy.Pa
 		if !isTemporary(err) || ctx.Err() != nil {
 			return nil, err
 		}
-		var failed *understudy.UpstreamError
-		if errors.As(err, &failed) && (failed.RetryAfter > 0 || failed.Why == understudy.FailUnusable || isLasting(failed)) {
+		failed, ok := errors.AsType[*understudy.UpstreamError](err)
+		if ok && (failed.RetryAfter > 0 || failed.Why == understudy.FailUnusable || isLasting(failed)) {
 			return nil, &understudy.Snooze{Wait: max(failed.RetryAfter, 5*time.Second), Err: err}
 		}
 	}

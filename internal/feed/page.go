@@ -26,9 +26,7 @@ func (f *Feed) answerPage(ctx context.Context, w http.ResponseWriter, r *http.Re
 		if g := s.caller.Grant; !g.Expires.IsZero() {
 			wait = min(wait, g.Expires.Sub(f.o.Now()))
 		}
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		end = timer.C
+		end = time.After(wait)
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(r.Context(), s.query.wait+answerTime)
 		defer cancel()

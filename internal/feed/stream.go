@@ -71,9 +71,7 @@ func (o *stream) run(ctx context.Context) error {
 	defer beat.Stop()
 	var end <-chan time.Time
 	if o.s.query.wait >= 0 {
-		timer := time.NewTimer(o.s.query.wait)
-		defer timer.Stop()
-		end = timer.C
+		end = time.After(o.s.query.wait)
 	}
 	for {
 		moved, err := o.sendAll(ctx)

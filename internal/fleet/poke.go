@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"understudy"
+
 	"understudy/internal/store/nodes"
 	"understudy/kit/accesslog"
 )
@@ -110,10 +112,7 @@ func (f *Fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	accesslog.LineOf(r.Context()).Skip = true // there may be many in a second
 	f.o.News()
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
+	understudy.Wake(f.wake)
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -277,9 +277,7 @@ func (v *aggregation) awaitRead(read []*lang.KindView) error {
 	}
 	var timeout <-chan time.Time
 	if v.measure == nil && !v.countOnly {
-		timer := time.NewTimer(v.s.o.Limits.Count)
-		defer timer.Stop()
-		timeout = timer.C
+		timeout = time.After(v.s.o.Limits.Count)
 	}
 	done := false
 	err := v.waitUnlocked(func() {

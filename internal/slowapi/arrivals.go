@@ -43,13 +43,10 @@ func (t *twilio) run(perMinute float64, closing <-chan struct{}) {
 			t.log.Error("slowapi: arrivals were lost", "err", err)
 			rest = errorPause
 		}
-		timer := time.NewTimer(max(t.timeToNextEvent(now, schedules), rest))
 		select {
-		case <-timer.C:
+		case <-time.After(max(t.timeToNextEvent(now, schedules), rest)):
 		case <-t.clockMoved:
-			timer.Stop()
 		case <-closing:
-			timer.Stop()
 			return
 		}
 	}

@@ -200,11 +200,9 @@ func (s *Server) open(o Options) (err error) {
 // exponentially distributed, with the average every.
 func (s *Server) addArrivals(kind string, every time.Duration) {
 	for {
-		wait := time.NewTimer(time.Duration(-math.Log(1-rand.Float64()) * float64(every)))
 		select {
-		case <-wait.C:
+		case <-time.After(time.Duration(-math.Log(1-rand.Float64()) * float64(every))):
 		case <-s.closing:
-			wait.Stop()
 			return
 		}
 		if _, err := s.api.Control["/-/advance"](fmt.Appendf(nil, `{%q:1}`, kind)); err != nil {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -77,10 +78,7 @@ func (s *pageFilter) addMatch(ctx context.Context, c *candidate, former map[int6
 
 // findCandidates returns the changed records of a kind that match now.
 func (s *pageFilter) findCandidates(ctx context.Context, kind string, changes map[string][]understudy.Change) (all []candidate, err error) {
-	q := query.RecordQuery{Source: s.source, Kinds: []string{kind}}
-	for id := range changes {
-		q.IDs = append(q.IDs, id)
-	}
+	q := query.RecordQuery{Source: s.source, Kinds: []string{kind}, IDs: slices.Collect(maps.Keys(changes))}
 	err = s.b.o.Records.Seek(ctx, q, func(f query.Hit) bool {
 		for _, w := range s.watchers {
 			some := changes[f.Record.ID]

@@ -193,12 +193,10 @@ func (b *Bus[E]) Close(ctx context.Context) error {
 		en.sub.Close()
 	}
 	b.cancel()
-	grace := time.NewTimer(b.options.Grace)
-	defer grace.Stop()
 	select {
 	case <-b.idle:
 		return nil
-	case <-grace.C:
+	case <-time.After(b.options.Grace):
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

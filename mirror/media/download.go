@@ -75,12 +75,11 @@ func (c *Cache) fetchContent(ctx context.Context, r *reading, held request.Conte
 	if held.Key.IsZero() {
 		wait += ages.Try
 	}
-	late := time.NewTimer(wait)
-	defer late.Stop()
+	late := time.After(wait)
 	for _, stage := range []<-chan struct{}{b.headReceived, b.done} {
 		select {
 		case <-stage:
-		case <-late.C:
+		case <-late:
 			return nil, nil
 		case <-ctx.Done():
 			return nil, fmt.Errorf("mirror: open %s: %w", r.request.Target.Key, ctx.Err())

@@ -22,8 +22,7 @@ func describe(e *understudy.UpstreamError) string {
 	}
 	said := *e
 	said.Err = op.Err
-	var call *os.SyscallError
-	if errors.As(op.Err, &call) {
+	if call, ok := errors.AsType[*os.SyscallError](op.Err); ok {
 		said.Err = call.Err
 	}
 	if op.Op == "dial" && op.Timeout() {

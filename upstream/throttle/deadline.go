@@ -48,8 +48,7 @@ func (a *Deadline) Stop() { a.timer.Stop() }
 
 // FindCause returns why a request ended: the deadline that has passed, or err.
 func FindCause(ctx context.Context, err error) error {
-	var late *LateError
-	if errors.As(context.Cause(ctx), &late) {
+	if late, ok := errors.AsType[*LateError](context.Cause(ctx)); ok {
 		return late
 	}
 	return err
@@ -57,8 +56,7 @@ func FindCause(ctx context.Context, err error) error {
 
 // IsLate reports whether a deadline ended the context.
 func IsLate(ctx context.Context) bool {
-	var late *LateError
-	return errors.As(context.Cause(ctx), &late)
+	return errors.As(context.Cause(ctx), new(*LateError))
 }
 
 // IsSilence reports whether err is that of a try in which no data arrived for too long.

@@ -183,10 +183,8 @@ func (r *Recorder) Take(ctx context.Context, kind string, length time.Duration, 
 
 // wait waits until the profile's length has passed, or until Stop.
 func (t *Taking) wait(ctx context.Context, length time.Duration) error {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(length):
 	case <-t.stop:
 	case <-ctx.Done():
 		return context.Cause(ctx)

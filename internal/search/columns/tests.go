@@ -4,6 +4,7 @@ package columns
 
 import (
 	"math/big"
+	"slices"
 	"strconv"
 
 	"understudy/internal/query"
@@ -44,12 +45,7 @@ func isNumberTest(test query.Test) bool {
 	case query.Range:
 		return true
 	case query.Any:
-		for _, one := range test {
-			if !isNumberTest(one) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(test, func(one query.Test) bool { return !isNumberTest(one) })
 	}
 	return false
 }

@@ -126,19 +126,9 @@ func (c *Cond) CanMatch(s *KindView) bool {
 func (c *Cond) Match(r *Candidate) bool {
 	switch c.Op {
 	case opAnd:
-		for _, o := range c.Of {
-			if !o.Match(r) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(c.Of, func(o *Cond) bool { return !o.Match(r) })
 	case OpOr:
-		for _, o := range c.Of {
-			if o.Match(r) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(c.Of, func(o *Cond) bool { return o.Match(r) })
 	case OpNot:
 		return !c.Of[0].Match(r)
 	}

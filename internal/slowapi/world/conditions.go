@@ -108,12 +108,7 @@ func (x *Request) ReadFilters() *format.Answer {
 
 // Match reports whether a record meets all conditions.
 func (x *Request) Match(r *Row) bool {
-	for n := range x.conditions {
-		if !x.conditions[n].Match(r) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(x.conditions, func(c Condition) bool { return !c.Match(r) })
 }
 
 // matchIndex reports whether the record at an index is visible and meets all conditions.

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"understudy"
@@ -202,10 +204,7 @@ func (b *Bucket) forget(what recordTags) (gone int, err error) {
 // RetryRemovals tries again to delete what could not be deleted, and returns the errors.
 func (b *Bucket) RetryRemovals() (err error) {
 	b.mu.Lock()
-	var all []recordTags
-	for what := range b.undeleted {
-		all = append(all, what)
-	}
+	all := slices.Collect(maps.Keys(b.undeleted))
 	b.mu.Unlock()
 	for _, what := range all {
 		if _, ferr := b.forget(what); ferr != nil {

@@ -203,12 +203,10 @@ func take(ctx context.Context, slots chan struct{}) error {
 		return nil
 	default:
 	}
-	late := time.NewTimer(openWait)
-	defer late.Stop()
 	select {
 	case slots <- struct{}{}:
 		return nil
-	case <-late.C:
+	case <-time.After(openWait):
 		return fmt.Errorf("%w: %d contents are being read", understudy.ErrUnavailable, cap(slots))
 	case <-ctx.Done():
 		return ctx.Err()

@@ -191,11 +191,9 @@ func (f *Files) await() error {
 	if !waits {
 		return nil
 	}
-	late := time.NewTimer(loadWait)
-	defer late.Stop()
 	select {
 	case <-f.loading.done:
-	case <-late.C:
+	case <-time.After(loadWait):
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

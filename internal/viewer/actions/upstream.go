@@ -191,8 +191,7 @@ func writeResult(q *page.Exchange, answer *request.Response, err error) actions.
 	}
 	said := *p
 	said.Key.Source = q.Source.Name // the response to a write has no key, so its source is not set
-	var refused *page.Problem
-	if errors.As(q.Rights.CheckWrite(q.Source, &said), &refused) {
+	if refused, ok := errors.AsType[*page.Problem](q.Rights.CheckWrite(q.Source, &said)); ok {
 		out.Words = refused.Hint
 		if refused.Reason != nil {
 			out.Code = refused.Reason.Code

@@ -96,10 +96,7 @@ func (t *tasks) Begin(what string, limit time.Duration, f func(context.Context) 
 	t.background.Go(func() {
 		defer func() {
 			close(own.done)
-			select {
-			case t.ended <- struct{}{}:
-			default: // the channel already has a notification, so the waiting page will look at all reads
-			}
+			understudy.Wake(t.ended) // the waiting page then looks at all reads
 		}()
 		defer stop()
 		select {
@@ -122,12 +119,10 @@ func (t *tasks) Begin(what string, limit time.Duration, f func(context.Context) 
 func (q *Exchange) ReadFirst(f func(context.Context) error, beside func()) error {
 	own := make(chan error, 1)
 	q.Tasks.background.Go(func() { own <- recoverPanics(func() error { return f(q.Ctx) }) })
-	held := time.NewTimer(partsTimeout)
-	defer held.Stop()
 	select {
 	case err := <-own:
 		return err
-	case <-held.C:
+	case <-time.After(partsTimeout):
 	}
 	if beside != nil {
 		beside()
@@ -179,12 +174,7 @@ func (q *Exchange) Parts(page string, all ...*Part) *Parts {
 
 // isReady reports whether all reads that the part needs have ended.
 func (p *Part) isReady() bool {
-	for _, f := range p.Needs {
-		if f != nil && !f.HasEnded() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.Needs, func(f *Future) bool { return f != nil && !f.HasEnded() })
 }
 
 // Open returns the HTML of the parts that are ready. In the place of each other part it shows that the part is loading.
