@@ -327,13 +327,6 @@ func (c *specTryCmd) Run(ctx context.Context, p *process) error {
 // caCmd prints the certificate with which the proxy signs, so that clients can trust it.
 type caCmd dataFlags
 
-// Help returns what --help prints below the summary.
-func (c *caCmd) Help() string {
-	return "Prints the certificate to standard output and the path of its file to standard error. A program that trusts it trusts the " +
-		"proxy (serve --connect) for the hosts of the sources and for no others. The private key stays in the data folder.\n\n" +
-		"Described in docs/reference/proxy.md."
-}
-
 // Run prints the certificate with which the proxy signs.
 func (c *caCmd) Run(p *process) error {
 	data, err := (*dataFlags)(c).findData(p)

@@ -32,11 +32,6 @@ type demoCmd struct {
 	World   worldFlags  `embed:""`
 }
 
-// Help returns what --help prints below the summary.
-func (c *demoCmd) Help() string {
-	return "Needs no account, no settings file and no network. It prints its addresses and a credential; Ctrl-C ends it."
-}
-
 // Run starts the simulated API and the server in front of it. It stops them at the first signal.
 func (c *demoCmd) Run(ctx context.Context, p *process) (err error) {
 	cfg, err := config.Parse(demoSettings, p.env)

@@ -35,13 +35,6 @@ const (
 	maxEraseRounds = 5         // how often the command erases again, because new records may arrive in the meantime
 )
 
-// Help returns what --help prints below the summary.
-func (c *eraseCmd) Help() string {
-	return "Deletes every record with the number from the data folder for good, with the records below it, older versions, pages and " +
-		"files, and prints a receipt. The records are not stored again. The provider still has them: delete them there, too.\n\n" +
-		"Described in docs/how-to/erase.md."
-}
-
 // Run erases records, counts what it would erase, or lists the receipts of earlier erasures.
 func (c *eraseCmd) Run(ctx context.Context, p *process) error {
 	if !c.List && (c.Source == "" || c.What == "") {
@@ -194,12 +187,6 @@ type purgeCmd struct {
 	Place  dataFlags  `embed:""`
 }
 
-// Help returns what --help prints below the summary.
-func (c *purgeCmd) Help() string {
-	return "Deletes the stored page of a path, or a record with its versions, its files and the pages that show it. The next request " +
-		"fetches it from the provider again, where nothing is changed.\n\nExamples are in docs/how-to/purge.md."
-}
-
 // Run asks the server to delete its stored copy of records.
 func (c *purgeCmd) Run(ctx context.Context, p *process) error {
 	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
@@ -229,13 +216,6 @@ func printPurged(w io.Writer, what string, done diagnostics.Purged) error {
 type storeShrinkCmd struct {
 	Output outputFlag `embed:""`
 	Place  dataFlags  `embed:""`
-}
-
-// Help returns what --help prints below the summary.
-func (c *storeShrinkCmd) Help() string {
-	return "SQLite: writes all rows to a new file, which replaces the database. The disk needs room for both. A running server continues to " +
-		"answer, and stores new answers when the copy is complete. PostgreSQL: runs VACUUM on Understudy's tables.\n\n" +
-		"Described in docs/explanation/store.md."
 }
 
 // Run asks the server to shrink the database, and shows the progress.

@@ -32,12 +32,6 @@ type forecastCmd struct {
 	Remote  serverFlags `embed:""`
 }
 
-// Help returns what --help prints below the summary.
-func (c *forecastCmd) Help() string {
-	return "Prints how likely a sampled number reaches a level in time, and by which dates. Numbers are sampled if the spec marks their " +
-		"field with sample: 1h.\n\nWhat the figures mean, and what they do not, is in docs/how-to/forecast.md."
-}
-
 // yearDuration is the time span for which the drift and the deviation of a price are given.
 const yearDuration = 365 * 24 * time.Hour
 

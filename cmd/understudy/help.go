@@ -19,6 +19,53 @@ import (
 // maxHelpColumns is the maximum width of help pages, even if the terminal is wider.
 const maxHelpColumns = 80
 
+// details are what --help prints below the summary of a command, by the words of the command.
+var details = map[string]string{
+	"ca": "Prints the certificate to standard output and the path of its file to standard error. A program that trusts it trusts " +
+		"the proxy (serve --connect) for the hosts of the sources and for no others. The private key stays in the data " +
+		"folder.\n\nDescribed in docs/reference/proxy.md.",
+	"completion": "Write the script where the shell reads completions, or read it at the start of the shell:\n\n    source " +
+		"<(understudy completion bash)\n    source <(understudy completion zsh)\n    understudy completion fish | source",
+	"demo": "Needs no account, no settings file and no network. It prints its addresses and a credential; Ctrl-C ends it.",
+	"erase": "Deletes every record with the number from the data folder for good, with the records below it, older versions, pages " +
+		"and files, and prints a receipt. The records are not stored again. The provider still has them: delete them there, " +
+		"too.\n\nDescribed in docs/how-to/erase.md.",
+	"forecast": "Prints how likely a sampled number reaches a level in time, and by which dates. Numbers are sampled if the spec " +
+		"marks their field with sample: 1h.\n\nWhat the figures mean, and what they do not, is in docs/how-to/forecast.md.",
+	"man": "To read a page: understudy man store verify | man -l -\n\nTo install all pages: understudy man --dir " +
+		"/usr/local/share/man/man1",
+	"profile": "Prints which functions use most, with their callers above and the functions they call below, and the same for " +
+		"packages, jobs and credentials. Another server answers only a credential with the role all.\n\n--since today compares with " +
+		"the first profile of the day, --since version with the last one of the previous version.\n\nDescribed in " +
+		"docs/reference/diagnostics.md.",
+	"purge": "Deletes the stored page of a path, or a record with its versions, its files and the pages that show it. The next " +
+		"request fetches it from the provider again, where nothing is changed.\n\nExamples are in docs/how-to/purge.md.",
+	"search": "A query has words, \"phrases\", beginnings (deliv*), exclusions (-word) and conditions: FIELD:VALUE, FIELD>VALUE, " +
+		"kind:KIND, date:2026-05, number:+1… The newest records come first. The output is a table on a terminal and lines of JSON " +
+		"elsewhere.\n\nThe grammar and examples are in docs/reference/search.md.",
+	"serve": "Answers programs at the drop-in address of each source and people at the viewer's address, until Ctrl-C or SIGTERM. " +
+		"SIGHUP reads the settings file again.\n\nTo try it without a settings file or an account: understudy demo",
+	"store locks": "PostgreSQL: each session waits for the one above it that is less indented. Queries are printed up to their " +
+		"first value. SQLite: the process that writes to the file, and what the server is writing.\n\nDescribed in " +
+		"docs/how-to/locks.md.",
+	"store move": "Copies all rows, compares each row of both databases, builds the indexes and verifies the copy. A running server " +
+		"answers meanwhile, but can store nothing. The command ends when that server is stopped. After an interruption the next run " +
+		"continues; if the database has changed, it starts again. Media contents are not moved: they stay in the data folder or in " +
+		"the bucket.",
+	"store rebuild": "Deletes the indexes of terms and words and builds them again. A running server continues to answer; searches " +
+		"wait until the indexes are complete. After an interruption the next start of a server continues the work.",
+	"store shrink": "SQLite: writes all rows to a new file, which replaces the database. The disk needs room for both. A running " +
+		"server continues to answer, and stores new answers when the copy is complete. PostgreSQL: runs VACUUM on Understudy's " +
+		"tables.\n\nDescribed in docs/explanation/store.md.",
+	"sync": "Fetches all records of a kind. From then on the server keeps the kind complete: it finds new, changed and deleted " +
+		"records. The exit code is 0 when the kind is complete, and 1 with the reason when it cannot be completed.\n\nDescribed in " +
+		"docs/explanation/sync.md.",
+	"tail": "Follows a running server until Ctrl-C. Each line has the time the change was noticed, what happened (came, changed, " +
+		"went), the record, and the fields that changed.\n\nDescribed in docs/reference/feed.md.",
+	"webhooks test": "The message is signed as all others and has the type test. Changes that wait are not sent, and a paused " +
+		"webhook stays paused. The exit code is 0 if the receiver answers with a status from 200 to 299.",
+}
+
 type helpCmd struct {
 	Command []string `arg:"" optional:"" help:"The command, such as store verify (default: all commands)."`
 }
@@ -36,12 +83,6 @@ type completionCmd struct {
 	Words []string `arg:"" optional:"" help:"After --: the words of a command line. Prints what the last one may be, for the script."`
 }
 
-// Help returns what --help prints below the summary.
-func (c *completionCmd) Help() string {
-	return "Write the script where the shell reads completions, or read it at the start of the shell:\n\n" +
-		"    source <(understudy completion bash)\n    source <(understudy completion zsh)\n    understudy completion fish | source"
-}
-
 // Run prints the completion script for a shell. If words are given, it prints the candidates for the last of them.
 func (c *completionCmd) Run(p *process) error {
 	text := reference.Scripts[c.Shell]
@@ -55,11 +96,6 @@ func (c *completionCmd) Run(p *process) error {
 type manCmd struct {
 	Command []string `arg:"" optional:"" help:"The command, such as store verify (default: the overview)."`
 	Dir     string   `placeholder:"DIR" help:"Write the pages of all commands to this folder."`
-}
-
-// Help returns what --help prints below the summary.
-func (c *manCmd) Help() string {
-	return "To read a page: understudy man store verify | man -l -\n\nTo install all pages: understudy man --dir /usr/local/share/man/man1"
 }
 
 // Run prints the man page of one command, or writes the man pages of all commands to a folder.

@@ -97,10 +97,14 @@ func newParser(cli *commands, stdout, stderr io.Writer, exit func(code int)) (*k
 		kong.Groups{"run": "Servers:", "records": "Records:", "people": "People and programs:", "operate": "Operation:", "other": "Other:",
 			"data": "Data folder:", "server": "Server:"},
 	)
-	if err == nil {
-		parser.Model.HelpFlag.Help = "Print this help and exit."
+	if err != nil {
+		return nil, err
 	}
-	return parser, err
+	parser.Model.HelpFlag.Help = "Print this help and exit."
+	for _, command := range parser.Model.Leaves(false) {
+		command.Detail = details[command.Path()]
+	}
+	return parser, nil
 }
 
 // run parses the command line and runs the command. The first SIGINT or SIGTERM lets the command stop cleanly, and

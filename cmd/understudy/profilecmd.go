@@ -29,14 +29,6 @@ type profileCmd struct {
 	Remote   serverFlags   `embed:""`
 }
 
-// Help returns what --help prints below the summary.
-func (c *profileCmd) Help() string {
-	return "Prints which functions use most, with their callers above and the functions they call below, and the same for packages, " +
-		"jobs and credentials. Another server answers only a credential with the role all.\n\n" +
-		"--since today compares with the first profile of the day, --since version with the last one of the previous version.\n\n" +
-		"Described in docs/reference/diagnostics.md."
-}
-
 // profileGrace is how much longer the request for a profile may take than the profile itself.
 const profileGrace = time.Minute
 

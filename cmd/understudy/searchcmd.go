@@ -37,13 +37,6 @@ type searchCmd struct {
 	Remote serverFlags `embed:""`
 }
 
-// Help returns what --help prints below the summary.
-func (c *searchCmd) Help() string {
-	return "A query has words, \"phrases\", beginnings (deliv*), exclusions (-word) and conditions: FIELD:VALUE, FIELD>VALUE, kind:KIND, " +
-		"date:2026-05, number:+1… The newest records come first. The output is a table on a terminal and lines of JSON elsewhere.\n\n" +
-		"The grammar and examples are in docs/reference/search.md."
-}
-
 // maxPageHits is the maximum number of hits in one response of the server.
 const maxPageHits = 500
 

@@ -38,12 +38,6 @@ type listenFlags struct {
 	DropIn []string `name:"drop-in" placeholder:"SOURCE=HOST:PORT" help:"Address where programs reach a source. May be repeated."`
 }
 
-// Help returns what --help prints below the summary.
-func (c *serveCmd) Help() string {
-	return "Answers programs at the drop-in address of each source and people at the viewer's address, until Ctrl-C or SIGTERM. " +
-		"SIGHUP reads the settings file again.\n\nTo try it without a settings file or an account: understudy demo"
-}
-
 // maxReopens is how often in a row the database may fail to open after another server has taken it over: about half a minute.
 const maxReopens = 10
 

@@ -181,12 +181,6 @@ type storeRebuildCmd struct {
 	Place  dataFlags  `embed:""`
 }
 
-// Help returns what --help prints below the summary.
-func (c *storeRebuildCmd) Help() string {
-	return "Deletes the indexes of terms and words and builds them again. A running server continues to answer; searches wait until the " +
-		"indexes are complete. After an interruption the next start of a server continues the work."
-}
-
 // Run asks the server to rebuild the indexes of the database, and shows the progress.
 func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
@@ -217,13 +211,6 @@ func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 type storeMoveCmd struct {
 	To    string    `required:"" placeholder:"DSN" help:"Empty database: a postgres:// DSN, or the path of a new SQLite file."`
 	Place dataFlags `embed:""`
-}
-
-// Help returns what --help prints below the summary.
-func (c *storeMoveCmd) Help() string {
-	return "Copies all rows, compares each row of both databases, builds the indexes and verifies the copy. A running server answers " +
-		"meanwhile, but can store nothing. The command ends when that server is stopped. After an interruption the next run continues; " +
-		"if the database has changed, it starts again. Media contents are not moved: they stay in the data folder or in the bucket."
 }
 
 // Run moves the database and says what to write into the settings.
@@ -270,12 +257,6 @@ type storeLocksCmd struct {
 	DSN    string     `name:"dsn" placeholder:"DSN" help:"Look into this PostgreSQL database instead, such as with another user."`
 	Output outputFlag `embed:""`
 	Place  dataFlags  `embed:""`
-}
-
-// Help returns what --help prints below the summary.
-func (c *storeLocksCmd) Help() string {
-	return "PostgreSQL: each session waits for the one above it that is less indented. Queries are printed up to their first value. " +
-		"SQLite: the process that writes to the file, and what the server is writing.\n\nDescribed in docs/how-to/locks.md."
 }
 
 // Run prints the sessions or the events of a log.

@@ -27,13 +27,6 @@ type syncCmd struct {
 // continues after that.
 const syncPatience = 2 * time.Minute
 
-// Help returns what --help prints below the summary.
-func (c *syncCmd) Help() string {
-	return "Fetches all records of a kind. From then on the server keeps the kind complete: it finds new, changed and deleted records. " +
-		"The exit code is 0 when the kind is complete, and 1 with the reason when it cannot be completed.\n\n" +
-		"Described in docs/explanation/sync.md."
-}
-
 // Run asks the server to start or end a sync, and shows the progress.
 func (c *syncCmd) Run(ctx context.Context, p *process) error {
 	source, kind, ok := strings.Cut(c.What, "/")

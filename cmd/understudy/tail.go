@@ -27,12 +27,6 @@ type tailCmd struct {
 	JSON   bool        `name:"json" help:"Print a line of JSON for each change."`
 }
 
-// Help returns what --help prints below the summary.
-func (c *tailCmd) Help() string {
-	return "Follows a running server until Ctrl-C. Each line has the time the change was noticed, what happened (came, changed, went), " +
-		"the record, and the fields that changed.\n\nDescribed in docs/reference/feed.md."
-}
-
 // Run prints changes of records until the first signal.
 func (c *tailCmd) Run(ctx context.Context, p *process) error {
 	o, err := c.makeOptions(ctx, p)

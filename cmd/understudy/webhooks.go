@@ -90,12 +90,6 @@ type hooksTestCmd struct {
 	Running localFlags `embed:""`
 }
 
-// Help returns what --help prints below the summary.
-func (c *hooksTestCmd) Help() string {
-	return "The message is signed as all others and has the type test. Changes that wait are not sent, and a paused webhook stays paused. " +
-		"The exit code is 0 if the receiver answers with a status from 200 to 299."
-}
-
 // Run sends a test message to the receiver of a webhook, and prints the receiver's response.
 func (c *hooksTestCmd) Run(ctx context.Context, p *process) error {
 	run, err := c.Running.findServer(p)
