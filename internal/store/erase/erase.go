@@ -33,14 +33,11 @@ type Kind struct {
 	Spec   *spec.Kind // nil if the spec does not name it
 }
 
-// Catalog provides the numbers of the sources and kinds that the store knows.
-type Catalog interface {
+// Store is the store whose records are erased.
+type Store interface {
+	// FindSource and Kind return the numbers of a source and of a kind that the store knows.
 	FindSource(ctx context.Context, name string) (number int64, ok bool, err error)
 	Kind(source, kind string) (k Kind, ok bool)
-}
-
-// Rows reads and deletes the bodies and pages that are stored.
-type Rows interface {
 	// VisitBodies calls each for every stored body of a source.
 	VisitBodies(ctx context.Context, source int64, each func(k Kind, e *codec.Entry)) error
 	// VisitPages calls each for every page of a source.
@@ -52,6 +49,11 @@ type Rows interface {
 	DeletePages(c db.Conn, pages []int64) (gone int64, err error)
 	// Versions opens the versions of records for one transaction.
 	Versions(c db.Conn) Versions
+	// Mark deletes every record that an erasure lists and records a change for each. It also prevents that the record is
+	// stored again.
+	Mark(ctx context.Context, erasure int64) error
+	// SanitizeIndex overwrites what deleted words have left in the index of words.
+	SanitizeIndex(ctx context.Context) error
 }
 
 // Versions are the versions of records in one transaction.
@@ -68,22 +70,6 @@ type Versions interface {
 	Forget(record int64) error
 	// Write writes the changed blocks.
 	Write() error
-}
-
-// Index lets an erasure mark records as deleted and clean the index of words.
-type Index interface {
-	// Mark deletes every record that an erasure lists and records a change for each. It also prevents that the record is
-	// stored again.
-	Mark(ctx context.Context, erasure int64) error
-	// SanitizeIndex overwrites what deleted words have left in the index of words.
-	SanitizeIndex(ctx context.Context) error
-}
-
-// Store is the store whose records are erased.
-type Store interface {
-	Catalog
-	Rows
-	Index
 }
 
 // Contents are the contents of records, stored in files.
