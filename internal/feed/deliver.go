@@ -12,6 +12,7 @@ import (
 
 	"understudy"
 	"understudy/internal/outbox"
+	"understudy/kit/jsonspan"
 )
 
 const (
@@ -140,21 +141,13 @@ func (f *Feed) gatherBatch(ctx context.Context, one *hook, state hookState) (*ba
 func (b *batch) finish(f *Feed, one *hook, a *roleGroup) *batch {
 	changes := bytes.Clone(b.body.Bytes())
 	b.body.Reset()
-	name, source := quote(one.settings.Name), quote(one.settings.Source)
-	next := quote(a.cursor(b.until))
+	name, source := jsonspan.Quote(nil, one.settings.Name), jsonspan.Quote(nil, one.settings.Source)
+	next := jsonspan.Quote(nil, a.cursor(b.until))
 	fmt.Fprintf(&b.body, `{"type":"changes","timestamp":%q,"data":{"webhook":%s,"source":%s,"changes":[`,
 		f.o.Now().UTC().Format(time.RFC3339Nano), name, source)
 	b.body.Write(changes)
 	fmt.Fprintf(&b.body, `],"next":%s}}`, next)
 	return b
-}
-
-func quote(s string) string {
-	text, err := json.Marshal(s)
-	if err != nil { // cannot fail, because every string can be encoded
-		panic("feed: " + err.Error())
-	}
-	return string(text)
 }
 
 // send sends a batch and reports whether the receiver accepted it. It saves the end of the batch first, so that a

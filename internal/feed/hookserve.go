@@ -11,6 +11,7 @@ import (
 	"understudy"
 	"understudy/internal/jsonapi"
 	"understudy/internal/outbox"
+	"understudy/kit/jsonspan"
 	"understudy/request"
 )
 
@@ -50,8 +51,8 @@ func (f *Feed) sendTest(ctx context.Context, name string) (*HookTest, error) {
 	}
 	began := f.o.Now()
 	id := outbox.MessageID(f.places.key, "test\x00%s\x00%d", name, began.UnixNano())
-	body := fmt.Sprintf(`{"type":"test","timestamp":%q,"data":{"webhook":%s,"source":%s}}`, began.UTC().Format(time.RFC3339Nano), quote(name),
-		quote(one.settings.Source))
+	body := fmt.Sprintf(`{"type":"test","timestamp":%q,"data":{"webhook":%s,"source":%s}}`, began.UTC().Format(time.RFC3339Nano),
+		jsonspan.Quote(nil, name), jsonspan.Quote(nil, one.settings.Source))
 	answer, err := one.sender.Send(ctx, id.ShortString(), []byte(body))
 	result := &HookTest{Webhook: name, Delivered: err == nil, Status: answer.Status, Milliseconds: f.o.Now().Sub(began).Milliseconds()}
 	if err != nil {
