@@ -63,15 +63,15 @@ func (s *Spec) HasValueIndex(k *Kind, f *Field) bool {
 		return true
 	}
 	for name := range s.Vars {
-		if snakeCase(name) == f.Name {
+		if SnakeCase(name) == f.Name {
 			return true
 		}
 	}
 	return false
 }
 
-// snakeCase returns the name of the field that belongs to a path variable: account_sid for AccountSid.
-func snakeCase(name string) string {
+// SnakeCase returns the name of the field that belongs to a path variable: account_sid for AccountSid.
+func SnakeCase(name string) string {
 	var s []byte
 	for i := range len(name) {
 		c := name[i]
@@ -90,6 +90,6 @@ func snakeCase(name string) string {
 // the kind's parent. Such a field is an account, of which there are few.
 func (k *Kind) IsInEveryPath(field string) bool {
 	return len(k.Lists) > 0 && field != k.Parent && !slices.ContainsFunc(k.Lists, func(l *List) bool {
-		return !slices.ContainsFunc(l.template.Vars(), func(name string) bool { return snakeCase(name) == field })
+		return !slices.ContainsFunc(l.template.Vars(), func(name string) bool { return SnakeCase(name) == field })
 	})
 }

@@ -149,7 +149,7 @@ func fillFormText(q *page.Exchange, ask *listQuery, f *form) {
 // needInput returns an input for a path variable, such as the id of the list's parent record.
 func (ask *listQuery) needInput(i int, name string) input {
 	value, _ := ask.vars.Get(name)
-	in := input{ID: "n" + strconv.Itoa(i), Name: name, Label: plan.UpperFirst(plan.Spell(plan.SplitCamelCase(name))),
+	in := input{ID: "n" + strconv.Itoa(i), Name: name, Label: plan.UpperFirst(plan.Spell(spec.SnakeCase(name))),
 		Type: "text", Value: value,
 		Required: true}
 	if of := ask.list.Parent; of.Kind != nil && len(of.Kind.Spec.ID) == 1 {

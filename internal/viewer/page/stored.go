@@ -124,7 +124,7 @@ func (r *Rights) ListConditions(l *plan.List, t *spec.Target, everywhere bool) (
 		if (everywhere || named) && slices.Contains(t.Spec.Roots.Vars, v.Name) {
 			continue
 		}
-		f := l.Kind.Spec.Field(plan.SplitCamelCase(v.Name))
+		f := l.Kind.Spec.Field(spec.SnakeCase(v.Name))
 		seen := f != nil && r.Level(l.Kind, f.Name) == access.See
 		fill, own := l.Kind.Source.Config.PathVar(v.Name)
 		switch {

@@ -64,15 +64,3 @@ func slug(title string) string {
 		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9')
 	}), "-")
 }
-
-// SplitCamelCase returns the name of a path variable with underscores between its words: CountryCode becomes country_code.
-func SplitCamelCase(name string) string {
-	var b strings.Builder
-	for i, r := range name {
-		if i > 0 && unicode.IsUpper(r) {
-			b.WriteByte('_')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
-}
