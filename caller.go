@@ -76,17 +76,7 @@ func (g *Grant) IsActive(now time.Time) bool {
 }
 
 // IsRevoked reports whether the grant was revoked.
-func (g *Grant) IsRevoked() bool {
-	if g == nil {
-		return false
-	}
-	select {
-	case <-g.Revoked:
-		return true
-	default:
-		return false
-	}
-}
+func (g *Grant) IsRevoked() bool { return g != nil && IsClosed(g.Revoked) }
 
 // Allow is one allowed method and path pattern, such as "POST /2010-04-01/Accounts/*/Messages.json". In the
 // path, "*" matches one whole segment, and "**" at the end matches any rest. The method "*" matches every

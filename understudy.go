@@ -34,6 +34,16 @@ func Wake(signal chan<- struct{}) {
 	}
 }
 
+// IsClosed reports whether a channel on which nothing is sent is closed.
+func IsClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
 // KV stores small values by name. The store implements it.
 type KV interface {
 	// Value returns the value of a name, or ErrNotFound.

@@ -247,14 +247,7 @@ func (fs *flights) remove(f *flight) {
 	}
 }
 
-func (f *flight) isCompleted() bool {
-	select {
-	case <-f.signals.done:
-		return true
-	default:
-		return false
-	}
-}
+func (f *flight) isCompleted() bool { return understudy.IsClosed(f.signals.done) }
 
 // startBackground starts a flight that nobody waits for. It returns nil if a flight for the key is running, if too
 // many such flights are running, or if a flight for the key has just failed.

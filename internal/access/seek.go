@@ -82,22 +82,12 @@ func (l *lookups) join(k lookupKey) (s *sharedLookup, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	if s, ok := l.requests.Get(k); ok && (!s.isDone() || now.Sub(s.startedAt).Abs() < reuseTime) {
+	if s, ok := l.requests.Get(k); ok && (!understudy.IsClosed(s.done) || now.Sub(s.startedAt).Abs() < reuseTime) {
 		return s, false
 	}
 	s = &sharedLookup{startedAt: now, done: make(chan struct{})}
 	l.requests.Put(k, s, 1)
 	return s, true
-}
-
-// isDone reports whether the request has a result.
-func (s *sharedLookup) isDone() bool {
-	select {
-	case <-s.done:
-		return true
-	default:
-		return false
-	}
 }
 
 // forget removes a request, so that later callers do not get its result.

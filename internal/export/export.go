@@ -43,12 +43,7 @@ func (e *Exports) Begin(c understudy.Caller) (*Export, error) {
 
 // MustEnd reports whether the export must end because the rights of its caller have changed.
 func (x *Export) MustEnd() bool {
-	select {
-	case <-x.over:
-		return true
-	default:
-		return x.grant != nil && x.grant.IsRevoked()
-	}
+	return understudy.IsClosed(x.over) || x.grant.IsRevoked()
 }
 
 // End releases the slot of the export.

@@ -190,14 +190,7 @@ func (f *Feed) End() {
 }
 
 // isOver reports whether the policy was replaced or the feed has ended.
-func (r *policy) isOver() bool {
-	select {
-	case <-r.done:
-		return true
-	default:
-		return false
-	}
-}
+func (r *policy) isOver() bool { return understudy.IsClosed(r.done) }
 
 func (r *policy) end() {
 	r.mu.Lock()

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 
+	"understudy"
+
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
 	"understudy/kit/lru"
@@ -118,17 +120,13 @@ func (all numberFlights) Wait(q *Exchange) map[string]bool {
 	for _, f := range all {
 		select {
 		case <-f.done:
-			f.read(q, own)
-			continue
-		default:
-		}
-		select {
-		case <-f.done:
-			f.read(q, own)
 		case <-q.Tasks.partsWait.Done():
-			if last, ok := q.V.Numbers.lastSeen.Get(who); ok {
-				return last
-			}
+		}
+		if understudy.IsClosed(f.done) {
+			f.read(q, own)
+		} else if last, ok := q.V.Numbers.lastSeen.Get(who); ok {
+			return last
+		} else {
 			return own
 		}
 	}

@@ -43,14 +43,7 @@ type Future struct {
 }
 
 // HasEnded reports whether the read has ended.
-func (f *Future) HasEnded() bool {
-	select {
-	case <-f.done:
-		return true
-	default:
-		return false
-	}
-}
+func (f *Future) HasEnded() bool { return understudy.IsClosed(f.done) }
 
 // tasks are the reads that run in the background of one page.
 type tasks struct {
