@@ -4,7 +4,6 @@ package agents
 
 import (
 	"context"
-	"encoding/json"
 
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
@@ -41,18 +40,16 @@ type listView struct {
 	Filters map[string]string `json:"filters,omitempty" jsonschema:"the effect of each filter, by name"`
 }
 
+type describeArgs struct {
+	Source string `json:"source"`
+	Kind   string `json:"kind"`
+}
+
 // addDescribe adds the tool that describes a kind.
 func (b *builder) addDescribe() {
 	add[describeAnswer](b, "describe", "Describe a kind",
 		"Returns the fields, lists and filters of a kind of record, as far as your role sees them.",
-		isAnyKind, b.addKind(&properties{}, isAnyKind), func(_ context.Context, v *exchange, arguments json.RawMessage) (any, error) {
-			var a struct {
-				Source string `json:"source"`
-				Kind   string `json:"kind"`
-			}
-			if err := read(arguments, &a); err != nil {
-				return nil, err
-			}
+		isAnyKind, b.addKind(&properties{}, isAnyKind), func(_ context.Context, v *exchange, a describeArgs) (any, error) {
 			k, err := v.offer.findKind(a.Source, a.Kind, isAnyKind)
 			if err != nil {
 				return nil, err

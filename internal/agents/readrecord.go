@@ -66,11 +66,7 @@ func (b *builder) addGet() {
 	p := b.addWithin(b.addID(b.addKind(&properties{}, hasInstances), false, hasInstances), recordNeeds)
 	add[readAnswer](b, "get", "Get a record",
 		"Returns one record by its id, as fresh as the server keeps it. Kinds with a single record take no id.",
-		hasInstances, p, func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
-			var a recordArgs
-			if err := read(arguments, &a); err != nil {
-				return nil, err
-			}
+		hasInstances, p, func(ctx context.Context, v *exchange, a recordArgs) (any, error) {
 			return v.record(ctx, a, time.Time{})
 		})
 }
@@ -79,11 +75,7 @@ func (b *builder) addGet() {
 func (b *builder) addList() {
 	add[readAnswer](b, "list", "List records", "Returns the records of a kind, newest first, with the filters of the API's own lists. "+
 		"To find records by words or by any field, use search.", hasLists, b.addPage(b.listProperties(&properties{})),
-		func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
-			var a listArgs
-			if err := read(arguments, &a); err != nil {
-				return nil, err
-			}
+		func(ctx context.Context, v *exchange, a listArgs) (any, error) {
 			if a.ID != "" || a.At != "" {
 				return nil, newInvalid("list takes no id and no time; use get or as_of")
 			}
@@ -104,11 +96,7 @@ func (b *builder) addAsOf() {
 	add[readAnswer](b, "as_of", "See an earlier state",
 		"Returns one record (with id) or a list (without id) as it was known at a time.", isAnyKind,
 		b.addPage(p),
-		func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
-			var a listArgs
-			if err := read(arguments, &a); err != nil {
-				return nil, err
-			}
+		func(ctx context.Context, v *exchange, a listArgs) (any, error) {
 			at, err := spec.ParseInstant(a.At)
 			switch {
 			case err != nil:

@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"context"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -65,8 +66,10 @@ func enum(description string, names []string) *jsonschema.Schema {
 	return s
 }
 
-// add adds a tool if the role sees a kind for which takes returns true. T is the type of the tool's result.
-func add[T any](b *builder, name, title, description string, takes func(*plan.Kind) bool, p *properties, run tool) {
+// add adds a tool if the role sees a kind for which takes returns true. T is the type of the tool's result, and A is the type of its
+// arguments.
+func add[T, A any](b *builder, name, title, description string, takes func(*plan.Kind) bool, p *properties,
+	run func(ctx context.Context, v *exchange, a A) (any, error)) {
 	if len(b.offer.names(takes)) == 0 {
 		return
 	}
@@ -77,7 +80,13 @@ func add[T any](b *builder, name, title, description string, takes func(*plan.Ki
 		panic(err) // cannot happen, because tests build the schemas of all types
 	}
 	var open bool // openWorldHint, always false: the tool reads only the configured sources
-	b.offer.run[name] = run
+	b.offer.run[name] = func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
+		var a A
+		if err := read(arguments, &a); err != nil {
+			return nil, err
+		}
+		return run(ctx, v, a)
+	}
 	b.offer.tools = append(b.offer.tools, &mcp.Tool{
 		Name: name, Title: title, Description: description, InputSchema: p.object(""), OutputSchema: out,
 		Annotations: &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &open},

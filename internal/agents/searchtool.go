@@ -65,13 +65,7 @@ func (b *builder) addSearch() {
 	b.addPage(p.add("sort", text("newest (default), oldest, rank, or a field; a minus before the field sorts the largest first")))
 	add[searchAnswer](b, "search", "Search records", "Finds stored records by words and by conditions on any field.",
 		hasID, p,
-		func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
-			var a searchArgs
-			if err := read(arguments, &a); err != nil {
-				return nil, err
-			}
-			return v.search(ctx, a)
-		})
+		func(ctx context.Context, v *exchange, a searchArgs) (any, error) { return v.search(ctx, a) })
 }
 
 // checkSearch returns an error for a kind or source that the role does not see. It is the same error as for an
@@ -189,13 +183,7 @@ func (b *builder) addHistory() {
 	limit := text("the maximum number of versions; default 20")
 	limit.Type, limit.Minimum, limit.Maximum = "integer", &least, &most
 	add[historyAnswer](b, "history", "See what changed", "Returns every stored version of a record with its changes.", hasHistory,
-		p.add("limit", limit), func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
-			var a historyArgs
-			if err := read(arguments, &a); err != nil {
-				return nil, err
-			}
-			return v.readHistory(ctx, a)
-		})
+		p.add("limit", limit), func(ctx context.Context, v *exchange, a historyArgs) (any, error) { return v.readHistory(ctx, a) })
 }
 
 // readHistory returns the versions of a record.

@@ -5,7 +5,6 @@ package agents
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -49,13 +48,7 @@ func (b *builder) addSums() {
 		Description: "the maximum number of groups; default 20"})
 	add[sumAnswer](b, "sums", "Sum up a search", "Returns counts, costs and durations of the records that a search finds, in groups. "+
 		"complete says whether every match is included.", hasID, p,
-		func(ctx context.Context, v *exchange, arguments json.RawMessage) (any, error) {
-			var a sumArgs
-			if err := read(arguments, &a); err != nil {
-				return nil, err
-			}
-			return v.readSums(ctx, a)
-		})
+		func(ctx context.Context, v *exchange, a sumArgs) (any, error) { return v.readSums(ctx, a) })
 }
 
 // readSums returns the sums of a search.
