@@ -220,35 +220,23 @@ type storeShrinkCmd struct {
 
 // Run asks the server to shrink the database, and shows the progress.
 func (c *storeShrinkCmd) Run(ctx context.Context, p *process) error {
-	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
-		progress := terminal.NewProgress(p.stderr, "store shrink", p.quiet)
-		defer progress.End()
-		var at diagnostics.Shrunk
-		method := http.MethodPost
-		err := poll(ctx, func() (bool, error) {
-			at = diagnostics.Shrunk{}
-			err := server.ask(ctx, method, "/-/shrink", nil, &at)
-			method = http.MethodGet
-			progress.Set(terminal.State{Done: min(at.Copied, at.Live), Total: at.Live, Unit: "bytes"})
-			return !at.Running, err
-		})
-		progress.End()
-		switch {
-		case ctx.Err() != nil:
-			return errors.New("interrupted; a running server goes on, and the same command shows its progress")
-		case err != nil:
-			return err
-		case at.Error != "":
-			return errors.New(at.Error)
+	interrupted := errors.New("interrupted; a running server goes on, and the same command shows its progress")
+	at, err := watchWork(ctx, p, &c.Place, "store shrink", "/-/shrink", interrupted, func(at diagnostics.Shrunk) (terminal.State, bool) {
+		return terminal.State{Done: min(at.Copied, at.Live), Total: at.Live, Unit: "bytes"}, !at.Running
+	})
+	if err == nil && at.Error != "" {
+		err = errors.New(at.Error)
+	}
+	if err != nil {
+		return err
+	}
+	return c.Output.print(p.stdout, at, func(w io.Writer) error {
+		fmt.Fprintf(w, "%d bytes, before %d bytes\n", at.After, at.Before)
+		if at.Distant {
+			fmt.Fprintln(w, "PostgreSQL uses the free space of its tables again. VACUUM FULL gives it back, and locks each table; "+
+				"pg_repack locks none.")
 		}
-		return c.Output.print(p.stdout, at, func(w io.Writer) error {
-			fmt.Fprintf(w, "%d bytes, before %d bytes\n", at.After, at.Before)
-			if at.Distant {
-				fmt.Fprintln(w, "PostgreSQL uses the free space of its tables again. VACUUM FULL gives it back, and locks each table; "+
-					"pg_repack locks none.")
-			}
-			return nil
-		})
+		return nil
 	})
 }
 

@@ -183,29 +183,41 @@ type storeRebuildCmd struct {
 
 // Run asks the server to rebuild the indexes of the database, and shows the progress.
 func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
-	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
-		progress := terminal.NewProgress(p.stderr, "store rebuild", p.quiet)
+	interrupted := errors.New("interrupted; the running server, or the next server that starts, continues to build the indexes")
+	at, err := watchWork(ctx, p, &c.Place, "store rebuild", "/-/index", interrupted, func(at diagnostics.Indexed) (terminal.State, bool) {
+		return terminal.State{Done: at.Done, Total: at.Total, Unit: "records"}, at.Done >= at.Total
+	})
+	if err != nil {
+		return err
+	}
+	return c.Output.print(p.stdout, at, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "the indexes are complete: %s\n", formatCount(int(at.Total), "record"))
+		return err
+	})
+}
+
+// watchWork lets a server begin work with a POST to a path, and asks for its state until show returns done = true. It shows the progress.
+// If ctx ends, it returns the error interrupted.
+func watchWork[T any](ctx context.Context, p *process, place *dataFlags, name, path string, interrupted error,
+	show func(at T) (s terminal.State, done bool)) (at T, err error) {
+	err = place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
+		progress := terminal.NewProgress(p.stderr, name, p.quiet)
 		defer progress.End()
-		var at diagnostics.Indexed
 		method := http.MethodPost
 		err := poll(ctx, func() (bool, error) {
-			err := server.ask(ctx, method, "/-/index", nil, &at)
+			at = *new(T)
+			err := server.ask(ctx, method, path, nil, &at)
 			method = http.MethodGet
-			progress.Set(terminal.State{Done: at.Done, Total: at.Total, Unit: "records"})
-			return at.Done >= at.Total, err
+			s, done := show(at)
+			progress.Set(s)
+			return done, err
 		})
-		progress.End()
-		switch {
-		case ctx.Err() != nil:
-			return errors.New("interrupted; the running server, or the next server that starts, continues to build the indexes")
-		case err != nil:
-			return err
+		if ctx.Err() != nil {
+			return interrupted
 		}
-		return c.Output.print(p.stdout, at, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "the indexes are complete: %s\n", formatCount(int(at.Total), "record"))
-			return err
-		})
+		return err
 	})
+	return at, err
 }
 
 type storeMoveCmd struct {
