@@ -24,38 +24,12 @@ var (
 
 // DeleteOlder deletes the body of an older version. The history then knows only when the version was current. taken
 // reports whether the body was there.
-func (o *Blocks) DeleteOlder(version int64) (taken bool, err error) {
-	e, err := o.ReadEntry(version)
-	if err != nil || e.IsPruned() {
-		return false, err
-	}
-	b, err := o.ReadBlock(version / codec.PerBlock)
-	if err != nil {
-		return false, err
-	}
-	was, held := *e, e.Record*Slots+b.Slot
-	newest, err := o.c.QueryRow(selectNewer, []driver.Value{held, version}, func([]driver.Value) {})
-	if err != nil || newest {
-		return false, err
-	}
-	if err := o.eraseBody(version, false); err != nil {
-		return false, err
-	}
-	if err := o.c.Execute(deleteLate, 0, held, version); err != nil {
-		return false, err
-	}
-	if err := o.c.Execute(updateTaken, 0, held, version); err != nil {
-		return false, err
-	}
-	return true, o.removeOldClock(b.Shape, held, &was)
-}
+func (o *Blocks) DeleteOlder(version int64) (taken bool, err error) { return o.Erase(version, false) }
 
 // Erase deletes the body of a version and its entries in the clock index. Set named for a newest version that
-// is marked as forgotten; then the record's id is kept. taken reports whether the body was there.
+// is marked as forgotten; then the record's id is kept. Without named it does what DeleteOlder does. taken reports whether the body was
+// there.
 func (o *Blocks) Erase(version int64, named bool) (taken bool, err error) {
-	if !named {
-		return o.DeleteOlder(version)
-	}
 	e, err := o.ReadEntry(version)
 	if err != nil || e.IsPruned() {
 		return false, err
@@ -65,13 +39,23 @@ func (o *Blocks) Erase(version int64, named bool) (taken bool, err error) {
 		return false, err
 	}
 	was, held := *e, e.Record*Slots+b.Slot
-	if err := o.eraseBody(version, true); err != nil {
-		return false, err
+	if !named {
+		newest, err := o.c.QueryRow(selectNewer, []driver.Value{held, version}, func([]driver.Value) {})
+		if err != nil || newest {
+			return false, err
+		}
 	}
-	if err := o.c.Execute(updateTaken, 0, held, version); err != nil {
-		return false, err
+	err = o.eraseBody(version, named)
+	if err == nil && !named {
+		err = o.c.Execute(deleteLate, 0, held, version)
 	}
-	if err := MoveClock(o.c, b.Shape, was.Record, &was); err != nil {
+	if err == nil {
+		err = o.c.Execute(updateTaken, 0, held, version)
+	}
+	if err == nil && named {
+		err = MoveClock(o.c, b.Shape, was.Record, &was)
+	}
+	if err != nil {
 		return false, err
 	}
 	return true, o.removeOldClock(b.Shape, held, &was)
