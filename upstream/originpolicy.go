@@ -5,7 +5,6 @@ package upstream
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -78,17 +77,9 @@ func newOutsideTransport(o *Options, allowed func(context.Context, netip.AddrPor
 			return nil
 		},
 	}
-	return &http.Transport{
-		DialContext:            dialer.DialContext,
-		TLSHandshakeTimeout:    o.Connect,
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
-		ForceAttemptHTTP2:      true,
-		DisableCompression:     true,
-		MaxIdleConns:           o.Concurrency,
-		MaxIdleConnsPerHost:    2,
-		IdleConnTimeout:        30 * time.Second,
-		MaxResponseHeaderBytes: 64 << 10,
-	}
+	t := newTransport(o)
+	t.DialContext, t.HTTP2, t.MaxIdleConnsPerHost, t.MaxResponseHeaderBytes = dialer.DialContext, nil, 2, 64<<10
+	return t
 }
 
 func (w *originPolicy) close() {
