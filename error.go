@@ -195,26 +195,11 @@ const (
 	FailBusy                // the request was not sent, because too many requests already wait for this source
 )
 
+var failureWords = [...]string{FailNone: "none", FailUnreachable: "unreachable", FailUnusable: "unusable answer",
+	FailServer: "server error", FailLimited: "rate limited", FailCredential: "credential refused", FailDown: "down", FailBusy: "busy"}
+
 // String returns the word that logs and Cache-Status details use.
-func (f Failure) String() string {
-	switch f {
-	case FailUnreachable:
-		return "unreachable"
-	case FailUnusable:
-		return "unusable answer"
-	case FailServer:
-		return "server error"
-	case FailLimited:
-		return "rate limited"
-	case FailCredential:
-		return "credential refused"
-	case FailDown:
-		return "down"
-	case FailBusy:
-		return "busy"
-	}
-	return "none"
-}
+func (f Failure) String() string { return failureWords[f] }
 
 // UpstreamError is a fetch that returned no page to store. It wraps ErrUnavailable. Its text never contains the
 // upstream secret.

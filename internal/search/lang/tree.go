@@ -26,21 +26,10 @@ const (
 	relRange                   // the relation ":a..b" means from the first value to the second, both included
 )
 
-func (r relation) symbol() string {
-	switch r {
-	case RelSame:
-		return "="
-	case relLess:
-		return "<"
-	case relAtMost:
-		return "<="
-	case relMore:
-		return ">"
-	case relAtLeast:
-		return ">="
-	}
-	return ":"
-}
+// symbols are the relations as they are written.
+var symbols = [...]string{RelIs: ":", RelSame: "=", relLess: "<", relAtMost: "<=", relMore: ">", relAtLeast: ">=", relRange: ":"}
+
+func (r relation) symbol() string { return symbols[r] }
 
 // Node is one part of a query. A tree is immutable after parsing.
 type Node struct {
