@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,6 +20,12 @@ import (
 
 // Program is the path of the built program. Main sets it.
 var Program string
+
+// atEnd is what Main calls after the tests, the last first.
+var atEnd []func()
+
+// AtEnd has Main call end when all tests have run. Only one goroutine at a time may call AtEnd.
+func AtEnd(end func()) { atEnd = append(atEnd, end) }
 
 // Main builds the program, runs the tests of a package, and ends the process.
 func Main(m *testing.M) { os.Exit(run(m)) }
@@ -46,5 +53,10 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	defer func() {
+		for _, end := range slices.Backward(atEnd) {
+			end()
+		}
+	}()
 	return m.Run()
 }

@@ -100,6 +100,7 @@ func run(ctx context.Context, program, folder, docs, only string) error {
 	if c.tab, end, err = browser.Open(ctx); err != nil {
 		return err
 	}
+	defer browser.Close()
 	defer end()
 	for _, p := range all {
 		if err := c.take(p.Name, p.Path); err != nil {

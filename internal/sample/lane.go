@@ -27,7 +27,13 @@ func ChooseLane(test, file string) (on bool, err error) {
 
 // skipLane reports whether a test is chosen to run without the express lane.
 func skipLane(test string) bool {
+	return os.Getenv("UNDERSTUDY_LANE") == "off" || ChooseByName(test, 10)
+}
+
+// ChooseByName reports whether a test is among the one in n that its name and UNDERSTUDY_SEED choose. Without a seed no
+// test is chosen.
+func ChooseByName(test string, n uint64) bool {
 	seed, h := os.Getenv("UNDERSTUDY_SEED"), fnv.New64a()
 	fmt.Fprintf(h, "%s/%s", seed, test)
-	return os.Getenv("UNDERSTUDY_LANE") == "off" || seed != "" && h.Sum64()%10 == 0
+	return seed != "" && h.Sum64()%n == 0
 }
