@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -170,13 +171,11 @@ func page(t *spec.Target, status int, text string) *understudy.Page {
 func (w *world) set(id, status string, final bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i := range w.calls {
-		if w.calls[i].id == id {
-			w.calls[i].status, w.calls[i].final = status, final
-			return
-		}
+	if i := slices.IndexFunc(w.calls, func(c call) bool { return c.id == id }); i >= 0 {
+		w.calls[i].status, w.calls[i].final = status, final
+		return
 	}
-	w.calls = append([]call{{id, status, final}}, w.calls...)
+	w.calls = slices.Insert(w.calls, 0, call{id, status, final})
 }
 
 func (w *world) remove(id string) {

@@ -154,7 +154,7 @@ func (g *garden) look(t *testing.T, faces []frontend, user string, may func(fate
 	for _, f := range faces {
 		for _, route := range f.routes {
 			for i, one := range g.triesOf(route) {
-				if i > 0 && (stranger && !g.some(8, one.path) || f.name == "viewer" && !g.some(2, fmt.Sprint(one)) ||
+				if i > 0 && (stranger && !g.some(8, one.path) || f.name == "viewer" && !g.some(4, fmt.Sprint(one)) ||
 					g.sparse && !g.some(200, fmt.Sprint(one))) {
 					continue
 				}

@@ -15,10 +15,10 @@ import (
 )
 
 func TestWalkSeesEachRecordOnce(t *testing.T) {
-	r := slowapitest.Start(t, slowapi.Options{Records: 700})
-	for list, want := range map[string]int{"/Calls.json": 700, "/Messages.json": 1400, "/IncomingPhoneNumbers.json": 8} {
+	r := slowapitest.Start(t, slowapi.Options{Records: 250})
+	for list, want := range map[string]int{"/Calls.json": 250, "/Messages.json": 500, "/IncomingPhoneNumbers.json": 8} {
 		var first []string
-		for _, size := range []int{27, 50, 1000} {
+		for _, size := range []int{27, 1000} {
 			got := r.Walk(fmt.Sprintf("%s%s?PageSize=%d", root, list, size), nil).SIDs()
 			distinct := slices.Clone(got)
 			slices.Sort(distinct)
