@@ -179,6 +179,11 @@ func (c *dataFlags) askServer(ctx context.Context, p *process, offline bool,
 	return errors.Join(c.runServer(ctx, p, dir, offline, do), dir.Close())
 }
 
+// ask sends a request to the server that uses the data folder, which askServer starts if there is none.
+func (c *dataFlags) ask(ctx context.Context, p *process, method, path string, body, into any) error {
+	return c.askServer(ctx, p, true, func(ctx context.Context, server *admin) error { return server.ask(ctx, method, path, body, into) })
+}
+
 // stripPath returns the cause of an error about a file, without the name of the operation and the path.
 func stripPath(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
@@ -265,6 +270,15 @@ func (c *localFlags) findServer(p *process) (datadir.Running, error) {
 		return run, fmt.Errorf("no server runs in the data folder %s; start one with understudy serve, or name another with --data", data)
 	}
 	return run, err
+}
+
+// ask sends a request to the running server, as admin.ask does.
+func (c *localFlags) ask(ctx context.Context, p *process, method, path string, body, into any) error {
+	run, err := c.findServer(p)
+	if err != nil {
+		return err
+	}
+	return newLocalAdmin(run).ask(ctx, method, path, body, into)
 }
 
 // serverFlags has the flags that choose a running server, on this machine or on another.

@@ -74,13 +74,11 @@ type credentialsListCmd struct {
 
 // Run prints all credentials.
 func (c *credentialsListCmd) Run(ctx context.Context, p *process) error {
-	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
-		var list diagnostics.CredentialList
-		if err := server.ask(ctx, http.MethodGet, credentialsPath, nil, &list); err != nil {
-			return err
-		}
-		return c.Output.print(p.stdout, list, func(w io.Writer) error { return printCredentials(w, list.Credentials) })
-	})
+	var list diagnostics.CredentialList
+	if err := c.Place.ask(ctx, p, http.MethodGet, credentialsPath, nil, &list); err != nil {
+		return err
+	}
+	return c.Output.print(p.stdout, list, func(w io.Writer) error { return printCredentials(w, list.Credentials) })
 }
 
 // printCredentials prints a table that has a line for each secret of each credential.
@@ -148,11 +146,9 @@ type credentialsRevokeCmd struct {
 
 // Run asks the server to revoke a credential.
 func (c *credentialsRevokeCmd) Run(ctx context.Context, p *process) error {
-	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
-		if err := server.ask(ctx, http.MethodPost, credentialsPath+"/"+url.PathEscape(c.Name)+"/revoke", struct{}{}, nil); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(p.stdout, "revoked %s\n", c.Name)
+	if err := c.Place.ask(ctx, p, http.MethodPost, credentialsPath+"/"+url.PathEscape(c.Name)+"/revoke", struct{}{}, nil); err != nil {
 		return err
-	})
+	}
+	_, err := fmt.Fprintf(p.stdout, "revoked %s\n", c.Name)
+	return err
 }

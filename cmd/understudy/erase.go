@@ -189,14 +189,11 @@ type purgeCmd struct {
 
 // Run asks the server to delete its stored copy of records.
 func (c *purgeCmd) Run(ctx context.Context, p *process) error {
-	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
-		var done diagnostics.Purged
-		err := server.ask(ctx, http.MethodPost, "/-/purge", diagnostics.Purge{Source: c.Source, What: c.What}, &done)
-		if err != nil {
-			return err
-		}
-		return c.Output.print(p.stdout, done, func(w io.Writer) error { return printPurged(w, c.What, done) })
-	})
+	var done diagnostics.Purged
+	if err := c.Place.ask(ctx, p, http.MethodPost, "/-/purge", diagnostics.Purge{Source: c.Source, What: c.What}, &done); err != nil {
+		return err
+	}
+	return c.Output.print(p.stdout, done, func(w io.Writer) error { return printPurged(w, c.What, done) })
 }
 
 func printPurged(w io.Writer, what string, done diagnostics.Purged) error {

@@ -76,21 +76,19 @@ func (c *explainCmd) readGate(p *process) (*access.Gate, error) {
 // explainRecord prints what a role sees of a stored record.
 func (c *explainCmd) explainRecord(ctx context.Context, p *process, source, kind, id string) error {
 	ask := url.Values{"role": {c.Role}, "source": {source}, "kind": {kind}, "id": {id}}
-	return c.Place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
-		var e access.RecordExplanation
-		if err := server.ask(ctx, http.MethodGet, "/-/explain?"+ask.Encode(), nil, &e); err != nil {
+	var e access.RecordExplanation
+	if err := c.Place.ask(ctx, p, http.MethodGet, "/-/explain?"+ask.Encode(), nil, &e); err != nil {
+		return err
+	}
+	return c.Output.print(p.stdout, e, func(w io.Writer) error {
+		table := terminal.Table{{"FIELD", "SHOWN", "VALUE", "BY"}}
+		for _, f := range e.Fields {
+			table.Add(f.Field, f.Level, terminal.Printable(understudy.Clip(f.Value)), f.Line)
+		}
+		if err := table.Print(w); err != nil {
 			return err
 		}
-		return c.Output.print(p.stdout, e, func(w io.Writer) error {
-			table := terminal.Table{{"FIELD", "SHOWN", "VALUE", "BY"}}
-			for _, f := range e.Fields {
-				table.Add(f.Field, f.Level, terminal.Printable(understudy.Clip(f.Value)), f.Line)
-			}
-			if err := table.Print(w); err != nil {
-				return err
-			}
-			return printReasons(w, &e)
-		})
+		return printReasons(w, &e)
 	})
 }
 

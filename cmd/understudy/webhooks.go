@@ -38,14 +38,10 @@ func (c *hooksListCmd) Run(ctx context.Context, p *process) error {
 		return usageError{fmt.Errorf("unknown command \"webhooks %s\"; write webhooks list %s, or pause, resume or test in place of list",
 			c.Name, c.Name)}
 	}
-	run, err := c.Running.findServer(p)
-	if err != nil {
-		return err
-	}
 	var all struct {
 		Webhooks []request.Webhook `json:"webhooks"`
 	}
-	if err := newLocalAdmin(run).ask(ctx, http.MethodGet, hooksPath, nil, &all); err != nil {
+	if err := c.Running.ask(ctx, p, http.MethodGet, hooksPath, nil, &all); err != nil {
 		return err
 	}
 	if c.Name != "" {
@@ -92,15 +88,11 @@ type hooksTestCmd struct {
 
 // Run sends a test message to the receiver of a webhook, and prints the receiver's response.
 func (c *hooksTestCmd) Run(ctx context.Context, p *process) error {
-	run, err := c.Running.findServer(p)
-	if err != nil {
-		return err
-	}
 	var result feed.HookTest
-	if err := newLocalAdmin(run).ask(ctx, http.MethodPost, hooksPath+"/"+c.Name, map[string]any{"test": true}, &result); err != nil {
+	if err := c.Running.ask(ctx, p, http.MethodPost, hooksPath+"/"+c.Name, map[string]any{"test": true}, &result); err != nil {
 		return err
 	}
-	err = c.Output.print(p.stdout, result, func(w io.Writer) error {
+	err := c.Output.print(p.stdout, result, func(w io.Writer) error {
 		if !result.Delivered {
 			return nil
 		}
@@ -119,12 +111,8 @@ func (c *hooksTestCmd) Run(ctx context.Context, p *process) error {
 
 // change changes the state of a webhook and prints the new state.
 func (c *localFlags) change(ctx context.Context, p *process, o outputFlag, name string, how map[string]any) error {
-	run, err := c.findServer(p)
-	if err != nil {
-		return err
-	}
 	var one request.Webhook
-	if err := newLocalAdmin(run).ask(ctx, http.MethodPost, hooksPath+"/"+name, how, &one); err != nil {
+	if err := c.ask(ctx, p, http.MethodPost, hooksPath+"/"+name, how, &one); err != nil {
 		return err
 	}
 	return o.print(p.stdout, one, func(w io.Writer) error { return printHooks(w, []request.Webhook{one}) })
@@ -172,12 +160,8 @@ func (c *tablesRebuildCmd) Run(ctx context.Context, p *process) error {
 
 // askTables sends a command to the server and prints the state of every table.
 func (c *localFlags) askTables(ctx context.Context, p *process, o outputFlag, command tables.Command) error {
-	run, err := c.findServer(p)
-	if err != nil {
-		return err
-	}
 	var all tables.Answer
-	if err := newLocalAdmin(run).ask(ctx, http.MethodPost, tables.Path, command, &all); err != nil {
+	if err := c.ask(ctx, p, http.MethodPost, tables.Path, command, &all); err != nil {
 		return err
 	}
 	return o.print(p.stdout, all, func(w io.Writer) error {
