@@ -144,7 +144,7 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 		if err := CheckPolls(src, s); err != nil {
 			return nil, fmt.Errorf("sources.%s.polls: %w", name, err)
 		}
-		if err := checkSync(src, s); err != nil {
+		if err := checkKinds(src, s.Sync); err != nil {
 			return nil, fmt.Errorf("sources.%s.sync: %w", name, err)
 		}
 		if err := s.Answers.check(src); err != nil {
@@ -257,10 +257,10 @@ func readRoots(sp *spec.Spec, names []string) ([]string, error) {
 	return roots, nil
 }
 
-// checkSync returns an error for a kind in sources.*.sync that the spec does not have.
-func checkSync(src *spec.Source, s *Source) error {
-	for _, kind := range s.Sync {
-		if src.Spec.Kind(kind) == nil {
+// checkKinds returns an error for a kind that the spec does not have. An empty name is none.
+func checkKinds(src *spec.Source, kinds []string) error {
+	for _, kind := range kinds {
+		if kind != "" && src.Spec.Kind(kind) == nil {
 			text := understudy.Clip(kind)
 			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, text, suggest.Hint(text, src.Spec.KindNames()))
 		}
@@ -323,11 +323,5 @@ func (a *answersConfig) UnmarshalYAML(n *yaml.Node) error {
 
 // check returns an error if the setting names a kind that the spec does not have.
 func (a answersConfig) check(src *spec.Source) error {
-	for _, kind := range slices.Sorted(maps.Keys(a)) {
-		if kind != "" && src.Spec.Kind(kind) == nil {
-			text := understudy.Clip(kind)
-			return fmt.Errorf("spec %s has no kind %q%s", src.Spec.Name, text, suggest.Hint(text, src.Spec.KindNames()))
-		}
-	}
-	return nil
+	return checkKinds(src, slices.Sorted(maps.Keys(a)))
 }

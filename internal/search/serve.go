@@ -146,10 +146,8 @@ func readRequest(r *http.Request) (a query.SearchRequest, form string, err error
 			return a, "", newInvalid("facets=%s: write true or false", understudy.Clip(text))
 		}
 	}
-	if text := values.Get("limit"); text != "" {
-		if a.Limit, err = strconv.Atoi(text); err != nil || a.Limit < 1 || a.Limit > query.MaxHits {
-			return a, "", newInvalid("limit=%s is not allowed; write a number from 1 to %d", understudy.Clip(text), query.MaxHits)
-		}
+	if a.Limit, err = readLimit(values, query.MaxHits); err != nil {
+		return a, "", err
 	}
 	form = values.Get("format")
 	switch form {
@@ -160,6 +158,16 @@ func readRequest(r *http.Request) (a query.SearchRequest, form string, err error
 		return a, "", newInvalid("format=%s: write json, jsonl or xml", understudy.Clip(form))
 	}
 	return a, form, nil
+}
+
+// readLimit reads the parameter limit. It returns 0 if there is none.
+func readLimit(values url.Values, most int) (limit int, err error) {
+	if text := values.Get("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > most {
+			return 0, newInvalid("limit=%s is not allowed; write a number from 1 to %d", understudy.Clip(text), most)
+		}
+	}
+	return limit, nil
 }
 
 // parseParameters returns the parameters of a request. It returns ErrInvalid for an unknown, empty or repeated

@@ -108,10 +108,8 @@ func readSum(r *http.Request) (q query.SumRequest, form string, err error) {
 			return q, "", newInvalid("zone=%s: write the name of a time zone, like Europe/Berlin", understudy.Clip(name))
 		}
 	}
-	if text := values.Get("limit"); text != "" {
-		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > query.MaxSums {
-			return q, "", newInvalid("limit=%s is not allowed; write a number from 1 to %d", understudy.Clip(text), query.MaxSums)
-		}
+	if q.Limit, err = readLimit(values, query.MaxSums); err != nil {
+		return q, "", err
 	}
 	switch form = values.Get("format"); form {
 	case formJSON, formCSV:
