@@ -106,6 +106,8 @@ type Claim struct {
 	// OnlyProcess says that no other process runs jobs, so that a lease of another worker was lost with its
 	// process.
 	OnlyProcess bool
+	// Ends are results to store before jobs are claimed, at most 64.
+	Ends []JobResult
 }
 
 // ClaimKind is a kind of job that the worker can run.
@@ -119,7 +121,7 @@ type ClaimKind struct {
 type Claimed struct {
 	Jobs []Job // the claimed jobs, which are now running, each with a new fence
 	// Next is when the next job of the claimed kinds is due, expires or loses its lease. The zero time means that nothing
-	// is planned.
+	// is planned. If Claim.Limit jobs were claimed, neither Next nor Blocked is set.
 	Next time.Time
 	// Blocked says that a job is due and was not claimed only because of MaxRunning, its priority or its
 	// weight.
@@ -128,6 +130,8 @@ type Claimed struct {
 	// without a heartbeat. Expired jobs were archived because their time was over. Returned jobs were interrupted and wait
 	// again.
 	Failed, Cancelled, Expired, Returned int
+	// Ended has the new state of the job of each of Claim.Ends, as EndJob returns it; 0 means that the run had lost its lease.
+	Ended []JobState
 }
 
 // Count adds one job with the new state s to the counters.

@@ -19,9 +19,12 @@ import (
 // Limits of the desk.
 const (
 	maxWorkers   = 1000 // the maximum number of waiting workers
-	maxHandouts  = 64   // the maximum number of jobs in one claim
+	maxHandouts  = 64   // the maximum number of jobs, and of results, in one claim
 	blockedPause = 100 * time.Millisecond
+	recheckPause = 10 * time.Second // how often the credential of a waiting worker is checked
 )
+
+var errRevoked = fmt.Errorf("jobs: %w: the credential is no longer valid", understudy.ErrUnauthorized)
 
 // desk claims jobs for all waiting workers together, one job for each. While there is no job, waiting costs no statement: the desk knows
 // from the last claim when the next job is due, and learns of new jobs.
@@ -162,7 +165,7 @@ func (d *desk) findKind(name string) (*Kind, error) {
 }
 
 // ClaimOutside claims a job of one of the kinds for a worker, and waits for one until ctx ends. lease is how long the worker keeps the job
-// without a heartbeat; 0 means the lease of its kind. isValid reports whether the worker may still get a job. Errors: that of ctx;
+// without a heartbeat; 0 means the lease of its kind. isValid reports whether the worker may still wait for a job. Errors: that of ctx;
 // ErrNotFound for an unknown kind; ErrUnavailable if too many workers wait or the server stops; ErrUnauthorized; ErrNotStored.
 func (r *Runner) ClaimOutside(ctx context.Context, kinds []string, lease time.Duration, isValid func() bool) (understudy.Job, error) {
 	d, w := &r.desk, &worker{ctx: ctx, request: fmt.Sprint(lease, kinds), got: make(chan handout)}
@@ -184,17 +187,25 @@ func (r *Runner) ClaimOutside(ctx context.Context, kinds []string, lease time.Du
 	}
 	defer d.remove(w)
 	understudy.Wake(d.wake)
-	select {
-	case got := <-w.got:
-		if got.err == nil && !isValid() {
-			d.giveBack(got.job)
-			got = handout{err: fmt.Errorf("%w: the credential is no longer valid", understudy.ErrUnauthorized)}
+	recheck := time.NewTicker(recheckPause)
+	defer recheck.Stop()
+	for {
+		select {
+		case got := <-w.got:
+			if got.err == nil && !isValid() {
+				d.giveBack(got.job)
+				return understudy.Job{}, errRevoked
+			}
+			return got.job, got.err
+		case <-recheck.C:
+			if !isValid() {
+				return understudy.Job{}, errRevoked
+			}
+		case <-d.closed:
+			return understudy.Job{}, fmt.Errorf("jobs: %w: the server is stopping", understudy.ErrUnavailable)
+		case <-ctx.Done():
+			return understudy.Job{}, ctx.Err()
 		}
-		return got.job, got.err
-	case <-d.closed:
-		return understudy.Job{}, fmt.Errorf("jobs: %w: the server is stopping", understudy.ErrUnavailable)
-	case <-ctx.Done():
-		return understudy.Job{}, ctx.Err()
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"understudy"
-	"understudy/kit/retry"
 )
 
 // begin starts a run of a claimed job.
@@ -97,7 +96,7 @@ func (u *Run) execute(ctx context.Context) (err error) {
 	return err
 }
 
-// end releases the memory of a run and stores its result, with retries.
+// end releases the memory of a run and hands its result to the loop, which stores it.
 func (r *Runner) end(ctx context.Context, u *Run, err error) {
 	u.mu.Lock()
 	loads := u.weights.parts
@@ -109,49 +108,18 @@ func (r *Runner) end(ctx context.Context, u *Run, err error) {
 	for _, l := range loads {
 		l.Release()
 	}
+	u.result = u.outcome(ctx, err)
 	r.active.mu.Lock()
-	r.active.storing++ // so the next claim may give the worker another job
+	r.active.ended = append(r.active.ended, u)
 	r.active.mu.Unlock()
 	r.wakeLoop(true)
-	e := u.outcome(ctx, err)
-	state, lost := r.write(context.WithoutCancel(ctx), e)
-	r.logEnd(u, e, state, lost)
-	r.loop.endedRuns.Add(1)
-	r.wakeLoop(true)
 }
 
-// write stores the result of a run. It retries until the runner ends. Meanwhile heartbeats keep the job's lease, if
-// the store can be written.
-func (r *Runner) write(ctx context.Context, e understudy.JobResult) (state understudy.JobState, lost bool) {
-	for before := 0; ; before++ {
-		tried, cancel := context.WithTimeout(ctx, writeTimeout)
-		state, err := r.o.Store.EndJob(tried, e)
-		cancel()
-		switch {
-		case err == nil:
-			return state, false
-		case errors.Is(err, understudy.ErrLeaseLost), errors.Is(err, understudy.ErrClosed), errors.Is(err, understudy.ErrInvalid):
-			return 0, true
-		}
-		r.recordTrouble(ctx, err)
-		if r.isEnding() {
-			return 0, true // nobody renews the lease any more, so it expires
-		}
-		_ = retry.Wait(ctx, retry.Backoff(100*time.Millisecond, maxPause, before)) // a pause that is short compared with Options.Grace
-	}
-}
-
-func (r *Runner) isEnding() bool {
-	r.active.mu.Lock()
-	defer r.active.mu.Unlock()
-	return r.active.ending
-}
-
-// logEnd counts and logs the end of a run, which is then no longer active.
-func (r *Runner) logEnd(u *Run, e understudy.JobResult, state understudy.JobState, lost bool) {
+// logEnd counts and logs the end of a run, which is then no longer active. A state of 0 means that the run had lost its lease.
+func (r *Runner) logEnd(u *Run, state understudy.JobState) {
+	e, lost := &u.result, state == 0
 	r.active.mu.Lock()
 	delete(r.active.runs, lease{e.Number, e.Fence})
-	r.active.storing--
 	switch {
 	case lost:
 		r.active.counts.Lost++

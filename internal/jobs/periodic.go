@@ -30,6 +30,8 @@ func Every(d time.Duration) func(time.Time) time.Time {
 // plan adds the periodic jobs that are due. It adds one job for any number of missed slots, and none while such
 // a job is waiting or running.
 func (r *Runner) plan(ctx context.Context, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
 	for _, p := range r.plans {
 		for !p.planned || !now.Before(p.due) {
 			slot := now

@@ -44,7 +44,8 @@ type Run struct {
 	r        *Runner
 	kind     *Kind
 	cancel   context.CancelCauseFunc
-	weighing sync.Mutex // held during Weigh
+	weighing sync.Mutex           // held during Weigh
+	result   understudy.JobResult // how the run ended
 
 	mu          sync.Mutex
 	job         understudy.Job // the job as claimed, with the progress and mark set since

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,8 +43,8 @@ type Runner struct {
 type active struct {
 	mu               sync.Mutex
 	runs             map[lease]*Run
-	waitingForMemory int // the number of runs that wait for their memory
-	storing          int // the number of runs that have done their work and store their result
+	waitingForMemory int    // the number of runs that wait for their memory
+	ended            []*Run // the runs that have done their work and whose results are not stored yet
 	ending           bool
 	counts           Stats
 }
@@ -51,9 +52,10 @@ type active struct {
 // loop is the state of the runner's loop. Only the loop uses it, except endedRuns.
 type loop struct {
 	firstClaimAlone bool
+	light           bool      // whether no job of the last claim has a weight
 	claimAt         time.Time // when to claim jobs if nothing wakes the loop earlier
 	trimAt          time.Time
-	endedRuns       atomic.Int64 // the number of runs that ended since the archive was last trimmed; the goroutines of the runs change it
+	endedRuns       atomic.Int64 // the number of runs that ended since the archive was last trimmed; requests of workers change it, too
 }
 
 // lease identifies a run. A job whose lease was lost may run again in this process before its former run has ended.
@@ -144,7 +146,8 @@ func (r *Runner) step(ctx context.Context) time.Duration {
 	due := r.claimWanted.Swap(false) || !now.Before(r.loop.claimAt)
 	if due && !r.trouble.isPaused(now) {
 		r.loop.claimAt = now.Add(r.o.Lease)
-		if err := r.claim(ctx, now); err != nil {
+		// If no job can be planned because the disk is full, results can still be stored.
+		if err := errors.Join(r.plan(ctx, now), r.claim(ctx, now)); err != nil {
 			r.claimWanted.Store(true)
 			r.recordTrouble(ctx, err)
 		} else {
@@ -173,32 +176,46 @@ func (r *Runner) next() time.Time {
 	return at
 }
 
-// claim plans periodic jobs and claims jobs while there are free workers.
+// claim stores the results of ended runs and claims jobs for free workers, in one transaction. If the results cannot be stored, the
+// next call tries again. Meanwhile heartbeats keep the leases, if the store can be written.
 func (r *Runner) claim(ctx context.Context, now time.Time) error {
+	want, ended := r.nextClaim(now)
+	if len(ended) > 0 {
+		ctx = context.WithoutCancel(ctx)
+	} else if want.Limit == 0 {
+		return nil // no worker is free; the end of a run will wake the loop
+	}
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if err := r.plan(ctx, now); err != nil {
+	got, err := r.o.Store.ClaimJobs(ctx, want)
+	r.active.mu.Lock()
+	if err != nil && (r.active.ending || errors.Is(err, understudy.ErrClosed)) {
+		got.Ended = make([]understudy.JobState, len(ended)) // nobody renews the leases any more, so they expire
+	}
+	r.active.ended = r.active.ended[len(got.Ended):]
+	more := len(r.active.ended) > 0
+	r.active.mu.Unlock()
+	for i, state := range got.Ended {
+		r.logEnd(ended[i], state)
+	}
+	r.loop.endedRuns.Add(int64(len(got.Ended)))
+	if err != nil {
 		return err
 	}
-	for {
-		want, ok := r.nextClaim(now)
-		if !ok {
-			return nil // no worker is free; the end of a run will wake the loop
-		}
-		got, err := r.o.Store.ClaimJobs(ctx, want)
-		if err != nil {
-			return err
-		}
-		r.loop.firstClaimAlone = false
-		r.countClaimed(&got)
-		for _, j := range got.Jobs {
-			r.begin(ctx, j, now)
-		}
-		if len(got.Jobs) < want.Limit {
-			r.scheduleClaim(now, &got)
-			return nil
-		}
+	r.loop.firstClaimAlone = false
+	r.countClaimed(&got)
+	r.loop.light = true
+	for _, j := range got.Jobs {
+		r.loop.light = r.loop.light && j.Weight == 0
+		r.begin(ctx, j, now)
 	}
+	if more || len(got.Jobs) == want.Limit {
+		r.wakeLoop(true)
+		runtime.Gosched() // so that the next claim stores the results of short runs, too
+	} else {
+		r.scheduleClaim(now, &got)
+	}
+	return nil
 }
 
 // scheduleClaim sets the time of the next claim, from what the last claim returned.
@@ -219,26 +236,33 @@ func (r *Runner) scheduleClaim(now time.Time, got *understudy.Claimed) {
 	}
 }
 
-// nextClaim returns what may be claimed now. It claims few jobs at a time, so that each claim takes the jobs
-// before into account.
-func (r *Runner) nextClaim(now time.Time) (understudy.Claim, bool) {
+// nextClaim returns what may be claimed now, and the runs whose results it stores. It claims few jobs at a time, so that each claim takes
+// the jobs before into account.
+func (r *Runner) nextClaim(now time.Time) (understudy.Claim, []*Run) {
 	r.active.mu.Lock()
 	defer r.active.mu.Unlock()
-	free := r.o.Workers - len(r.active.runs) + min(r.active.storing, 4*r.o.Workers)
-	if r.active.ending || free <= 0 || len(r.claims) == 0 {
-		return understudy.Claim{}, false
+	ended := r.active.ended[:min(len(r.active.ended), maxHandouts)]
+	free := r.o.Workers - len(r.active.runs) + min(len(r.active.ended), 4*r.o.Workers)
+	c := understudy.Claim{
+		Worker: r.o.Worker, Now: now, Kinds: r.claims, Priority: priorityFor(free, r.o.Workers), Weight: math.MaxInt64,
+		OnlyProcess: r.loop.firstClaimAlone,
+	}
+	for _, u := range ended {
+		c.Ends = append(c.Ends, u.result)
 	}
 	half := max(r.o.Workers/2, 1)
-	limit := max(min(free-r.o.Workers/4, half-r.active.waitingForMemory), 1)
-	c := understudy.Claim{
-		Worker: r.o.Worker, Now: now, Kinds: r.claims, Limit: limit, Priority: priorityFor(free, r.o.Workers),
-		Weight: math.MaxInt64, OnlyProcess: r.loop.firstClaimAlone,
+	if !r.active.ending && free > 0 && len(r.claims) > 0 {
+		most := half // all claimed jobs may have to wait for memory
+		if r.loop.light {
+			most = free
+		}
+		c.Limit = max(min(free-r.o.Workers/4, most-r.active.waitingForMemory), 1)
 	}
 	if r.active.waitingForMemory >= half {
 		// Enough heavy jobs wait for memory. A job claimed now must fit into the free memory.
 		c.Weight = max(r.o.Memory-r.memory.Stats().Held, 0)
 	}
-	return c, true
+	return c, ended
 }
 
 // priorityFor returns the lowest priority that may use one of the free workers. A few workers are reserved for
@@ -289,16 +313,20 @@ func (r *Runner) finish(ctx context.Context, timer *time.Timer) error {
 	}
 	r.active.mu.Unlock()
 	for {
-		if r.isIdle() {
-			r.all.Wait() // an ended run may still be writing its log line
+		now := r.o.Now()
+		if err := r.claim(ctx, now); err != nil {
+			r.recordTrouble(ctx, err)
+		}
+		unfinished := r.reportUnfinished()
+		if unfinished == nil {
+			r.all.Wait()
 			return nil
 		}
-		now := r.o.Now()
 		r.sendHeartbeats(ctx, now)
 		r.claimWanted.Store(false)
 		r.loop.claimAt = end
 		if !now.Before(end) {
-			return r.reportUnfinished()
+			return unfinished
 		}
 		timer.Reset(max(r.next().Sub(now), 0))
 		select {
@@ -306,12 +334,6 @@ func (r *Runner) finish(ctx context.Context, timer *time.Timer) error {
 		case <-timer.C:
 		}
 	}
-}
-
-func (r *Runner) isIdle() bool {
-	r.active.mu.Lock()
-	defer r.active.mu.Unlock()
-	return len(r.active.runs) == 0
 }
 
 // reportUnfinished returns an error that names the runs that did not end.

@@ -73,6 +73,22 @@ func TestJobsPage(t *testing.T) {
 	}
 }
 
+// TestTextOfWorkersIsEscaped: what programs send about their jobs is text on the page, not HTML.
+func TestTextOfWorkersIsEscaped(t *testing.T) {
+	const text = `"'><img src=x onerror=alert(1)>`
+	w := &viewertest.Jobs{}
+	for state := understudy.JobWaiting; state <= understudy.JobExpired; state++ {
+		w.All = append(w.All, understudy.Job{Number: int64(state), Kind: "mail" + text, Key: "key" + text, State: state, Attempt: 2,
+			Started: viewertest.Noon.Add(-time.Minute), Error: "error" + text, Progress: understudy.Progress{Done: 1, Note: "note" + text}})
+	}
+	page := viewertest.Open(t, func(o *page.Options) { o.Jobs = w }).Page("/jobs", viewertest.Berlin)
+	viewertest.CheckHTML(t, "jobs with HTML", page)
+	checktest.Lacks(t, page, "<img src=x", "the page")
+	for _, name := range []string{"Mail", "key", "error", "note"} {
+		checktest.Contains(t, page, name+"&#34;&#39;&gt;&lt;img src=x", "the page")
+	}
+}
+
 func TestJobsAreForThoseWhoSeeEverything(t *testing.T) {
 	w := busy()
 	h := viewertest.Open(t, func(o *page.Options) { o.Jobs = w })

@@ -102,7 +102,7 @@ func (q *Queue) CountJobs(ctx context.Context) (n understudy.JobCounts, err erro
 // TrimJobs deletes archived jobs: in each state all but the keep newest, and all that ended before a time. It
 // deletes at most a few thousand at once; the next call deletes more. It returns how many it deleted.
 func (q *Queue) TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error) {
-	err = q.pool.ReleaseChange(ctx, func(c db.Conn) error {
+	err = q.pool.ChangeRows(ctx, func(c db.Conn) error {
 		removed = 0
 		count := func([]driver.Value) error { removed++; return nil }
 		for state := understudy.JobDone; state <= understudy.JobExpired; state++ {

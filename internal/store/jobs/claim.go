@@ -291,19 +291,26 @@ func findJob(c db.Conn, kind, key string) (j understudy.Job, err error) {
 // takes back expired leases and archives expired jobs. All happens in one transaction, and one statement claims
 // each job. Errors: ErrInvalid, ErrNotStored.
 func (q *Queue) ClaimJobs(ctx context.Context, want understudy.Claim) (understudy.Claimed, error) {
-	if err := checkClaim(&want); err != nil {
+	if want.Worker == "" || len(want.Kinds) == 0 || len(want.Kinds) > maxKinds {
+		err := fmt.Errorf("%w: a claim has a worker and 1 to %d kinds", understudy.ErrInvalid, maxKinds)
 		return understudy.Claimed{}, db.WrapError(true, err, "claim jobs")
 	}
 	var got understudy.Claimed
-	err := q.pool.ChangeRows(ctx, func(c db.Conn) error {
+	synced := q.pool.Engine.CanLockRows() // whether the transaction can become durable, or is
+	work := func(c db.Conn) error {
 		got = understudy.Claimed{}
-		if err := q.claimJobs(c, &want, &got); err != nil {
-			return err
+		durable, err := q.claimJobs(c, &want, &got)
+		if once := slices.ContainsFunc(got.Jobs, isAtMostOnce); once && !synced {
+			return errNotDurable
+		} else if err == nil {
+			err = c.SetDurable(durable || once)
 		}
-		return c.SetDurable(slices.ContainsFunc(got.Jobs, isAtMostOnce))
-	})
-	if err == nil && !q.pool.Engine.CanLockRows() {
-		err = q.syncClaims(ctx, got.Jobs)
+		return err
+	}
+	err := q.change(ctx, want.Ends, work)
+	if errors.Is(err, errNotDurable) {
+		synced = true
+		err = q.pool.ReleaseDurably(ctx, work)
 	}
 	if err != nil {
 		return understudy.Claimed{}, db.WrapError(true, err, "claim jobs")
@@ -311,24 +318,9 @@ func (q *Queue) ClaimJobs(ctx context.Context, want understudy.Claim) (understud
 	return got, nil
 }
 
-// stampJob adds a number to the end of a lease. Executed with 1 and then with -1, it restores the row but forces
-// SQLite to write it.
-var stampJob = &db.Statement{Head: "UPDATE job SET lease_end = lease_end + ? WHERE number = ?"}
-
-// syncClaims makes claims durable if one of the jobs runs at most once. Otherwise a crash of the machine could
-// make that job run again. A durable commit also makes earlier commits durable. Other jobs may run again.
-func (q *Queue) syncClaims(ctx context.Context, claimed []understudy.Job) error {
-	i := slices.IndexFunc(claimed, isAtMostOnce)
-	if i < 0 {
-		return nil
-	}
-	return q.pool.ChangeDurably(ctx, func(c db.Conn) error {
-		if err := c.Execute(stampJob, 0, int64(1), claimed[i].Number); err != nil {
-			return err
-		}
-		return c.Execute(stampJob, 0, int64(-1), claimed[i].Number)
-	})
-}
+// errNotDurable ends a transaction that has claimed a job which runs at most once, if its commit would not be durable. After a crash of the
+// machine such a job could run again. Other jobs may run again.
+var errNotDurable = errors.New("not durable")
 
 func isAtMostOnce(j understudy.Job) bool { return j.AtMostOnce }
 
@@ -362,28 +354,30 @@ func (q *Queue) lockKinds(c db.Conn, want *understudy.Claim) ([]understudy.Claim
 // maxKinds is the maximum number of kinds in a claim, because each kind is a tuple of one statement.
 const maxKinds = 2048
 
-func checkClaim(want *understudy.Claim) error {
-	if want.Worker == "" || len(want.Kinds) == 0 || len(want.Kinds) > maxKinds {
-		return fmt.Errorf("%w: a claim has a worker and 1 to %d kinds", understudy.ErrInvalid, maxKinds)
-	}
-	return nil
-}
-
-// claimJobs takes back expired leases, archives expired jobs, claims jobs, up to the limit of the claim, and reads what is next. A distant
-// engine does all of this in one round trip if no kind has a limit and the first statement claims enough jobs.
-func (q *Queue) claimJobs(c db.Conn, want *understudy.Claim, got *understudy.Claimed) error {
+// claimJobs ends runs, takes back expired leases, archives expired jobs, claims jobs, up to the limit of the claim, and reads what is next.
+// A distant engine does all of this in one round trip if no kind has a limit and the first statement claims enough jobs. durable says
+// whether the commit must be durable because of the ends.
+func (q *Queue) claimJobs(c db.Conn, want *understudy.Claim, got *understudy.Claimed) (durable bool, err error) {
 	now := nanos(want.Now)
+	var ends []driver.Value
+	if len(want.Ends) > 0 {
+		ends = endArgs(want.Ends)
+		err = c.Expect(endJob, len(ends)/endWidth, ends...)
+	}
 	lost, late := []driver.Value{now, flag(want.OnlyProcess), want.Worker, int64(sweepLimit)}, []driver.Value{now, int64(sweepLimit)}
-	err := errors.Join(c.Expect(loseLeases, 0, lost...), c.Expect(expireJobs, 0, late...))
+	err = errors.Join(err, c.Expect(loseLeases, 0, lost...), c.Expect(expireJobs, 0, late...))
 	kinds, kerr := q.lockKinds(c, want)
 	more := len(kinds) > 0 && want.Limit > 0
 	var args []driver.Value
 	announce := func() error {
 		args = claimArgs(want, kinds, want.Limit-len(got.Jobs))
-		return errors.Join(c.Expect(claimJob, len(kinds), args...), c.Expect(nextJob, len(want.Kinds), nextArgs(want)...))
+		return c.Expect(claimJob, len(kinds), args...)
 	}
 	if err = errors.Join(err, kerr); err == nil && more {
 		err = announce()
+	}
+	if err == nil && len(ends) > 0 {
+		got.Ended, durable, err = q.storeEnds(c, want.Ends, ends)
 	}
 	if err == nil {
 		err = db.VisitRows(c, loseLeases, lost, func(r []driver.Value) { got.Count(understudy.JobState(r[0].(int64))) })
@@ -398,16 +392,16 @@ func (q *Queue) claimJobs(c db.Conn, want *understudy.Claim, got *understudy.Cla
 			return nil
 		})
 		if more = len(got.Jobs) > before && len(got.Jobs) < want.Limit; more && err == nil {
-			err = announce()
+			err = errors.Join(announce(), c.Expect(nextJob, len(want.Kinds), nextArgs(want)...))
 		}
 	}
 	slices.SortFunc(got.Jobs, func(a, b understudy.Job) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), a.RunAfter.Compare(b.RunAfter), cmp.Compare(a.Number, b.Number))
 	})
-	if err != nil {
-		return err
+	if err != nil || len(got.Jobs) == want.Limit {
+		return durable, err
 	}
-	return c.Query(nextJob, len(want.Kinds), nextArgs(want), func(r []driver.Value) error {
+	return durable, c.Query(nextJob, len(want.Kinds), nextArgs(want), func(r []driver.Value) error {
 		next, _ := r[0].(int64)
 		got.Next, got.Blocked = db.Time(next), r[1].(int64) != 0
 		return nil

@@ -66,11 +66,11 @@ func (q *Queue) RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) 
 // MarkJob stores where the next run of a job continues. A crash of the machine may lose the last marks; then that run
 // continues from an earlier mark. Errors: ErrLeaseLost, ErrInvalid for a mark above MaxJobPayload, ErrNotStored.
 func (q *Queue) MarkJob(ctx context.Context, number, fence int64, mark []byte) error {
-	if err := checkMark(mark); err != nil {
-		return db.WrapError(true, err, "mark job %d", number)
-	}
 	found := false
 	err := q.pool.ChangeRows(ctx, func(c db.Conn) (err error) {
+		if len(mark) > understudy.MaxJobPayload {
+			return fmt.Errorf("%w: a mark has at most %d bytes", understudy.ErrInvalid, understudy.MaxJobPayload)
+		}
 		found, err = c.QueryRow(markJob, []driver.Value{blob(mark), number, fence}, func([]driver.Value) {})
 		return errors.Join(err, c.SetDurable(false))
 	})
@@ -80,17 +80,11 @@ func (q *Queue) MarkJob(ctx context.Context, number, fence int64, mark []byte) e
 	return db.WrapError(true, err, "mark job %d", number)
 }
 
-func checkMark(mark []byte) error {
-	if len(mark) > understudy.MaxJobPayload {
-		return fmt.Errorf("%w: a mark has at most %d bytes", understudy.ErrInvalid, understudy.MaxJobPayload)
-	}
-	return nil
-}
-
 // EndJob stores how a run ended and returns the new state: the state in e, or JobCancelled if the job was to
 // run again but was cancelled. Errors: ErrLeaseLost, ErrInvalid, ErrNotStored.
 func (q *Queue) EndJob(ctx context.Context, e understudy.JobResult) (state understudy.JobState, err error) {
-	if err := checkEnd(&e); err != nil {
+	if e.State == understudy.JobRunning || e.State < understudy.JobWaiting || e.State > understudy.JobExpired {
+		err := fmt.Errorf("%w: a run does not end as %v", understudy.ErrInvalid, e.State)
 		return 0, db.WrapError(true, err, "end job %d", e.Number)
 	}
 	got, err := q.ends.join(ctx, e)
@@ -102,38 +96,55 @@ func (q *Queue) EndJob(ctx context.Context, e understudy.JobResult) (state under
 
 // endJobs ends runs in one transaction and returns the new states. A state is 0 if the run had lost its lease.
 func (q *Queue) endJobs(ctx context.Context, ends []understudy.JobResult) (all []understudy.JobState, err error) {
-	change := q.pool.ChangeRows
-	again := slices.ContainsFunc(ends, func(e understudy.JobResult) bool { return e.State == understudy.JobWaiting })
-	if again {
-		change = q.pool.ReleaseChange // because it changes a topic
-	}
-	var args []driver.Value
-	for _, e := range ends {
-		args = append(args, int64(e.State), nanos(e.At), clip(e.Error, maxJobError), nanos(e.RunAfter), flag(e.Uncounted), e.Weight,
-			e.Progress.Done, e.Progress.Total, clip(e.Progress.Note, maxJobError), e.Number, e.Fence)
-	}
-	err = change(ctx, func(c db.Conn) error {
-		all = make([]understudy.JobState, len(ends))
-		durable := again
-		err := c.Query(endJob, len(ends), args, func(r []driver.Value) error {
-			durable = durable || r[2].(int64) != 0
-			i := slices.IndexFunc(ends, func(e understudy.JobResult) bool { return e.Number == r[0].(int64) })
-			all[i] = understudy.JobState(r[1].(int64))
-			return nil
-		})
-		if again {
-			q.pool.MarkChanged(db.Jobs)
-		}
+	err = q.change(ctx, ends, func(c db.Conn) error {
+		var durable bool
+		all, durable, err = q.storeEnds(c, ends, endArgs(ends))
 		return errors.Join(err, c.SetDurable(durable))
 	})
 	return all, err
 }
 
-func checkEnd(e *understudy.JobResult) error {
-	if e.State == understudy.JobRunning || e.State < understudy.JobWaiting || e.State > understudy.JobExpired {
-		return fmt.Errorf("%w: a run does not end as %v", understudy.ErrInvalid, e.State)
+// change runs a transaction that ends runs.
+func (q *Queue) change(ctx context.Context, ends []understudy.JobResult, work func(c db.Conn) error) error {
+	if slices.ContainsFunc(ends, isRepeated) {
+		return q.pool.ReleaseChange(ctx, work) // because it changes a topic
 	}
-	return nil
+	return q.pool.ChangeRows(ctx, work)
+}
+
+func isRepeated(e understudy.JobResult) bool { return e.State == understudy.JobWaiting }
+
+// endArgs returns the arguments of endJob. It repeats the last result until their number is a power of two, so that few variants of the
+// statement are prepared and planned.
+func endArgs(ends []understudy.JobResult) (args []driver.Value) {
+	tuples := 1
+	for tuples < len(ends) {
+		tuples *= 2
+	}
+	for i := range tuples {
+		e := &ends[min(i, len(ends)-1)]
+		args = append(args, int64(e.State), nanos(e.At), clip(e.Error, maxJobError), nanos(e.RunAfter), flag(e.Uncounted), e.Weight,
+			e.Progress.Done, e.Progress.Total, clip(e.Progress.Note, maxJobError), e.Number, e.Fence)
+	}
+	return args
+}
+
+// endWidth is the number of arguments of one result.
+const endWidth = 11
+
+// storeEnds ends runs. It returns their new states, and whether the commit must be durable.
+func (q *Queue) storeEnds(c db.Conn, ends []understudy.JobResult, args []driver.Value) (all []understudy.JobState, durable bool, _ error) {
+	if durable = slices.ContainsFunc(ends, isRepeated); durable {
+		q.pool.MarkChanged(db.Jobs)
+	}
+	all = make([]understudy.JobState, len(ends))
+	err := c.Query(endJob, len(args)/endWidth, args, func(r []driver.Value) error {
+		durable = durable || r[2].(int64) != 0
+		i := slices.IndexFunc(ends, func(e understudy.JobResult) bool { return e.Number == r[0].(int64) })
+		all[i] = understudy.JobState(r[1].(int64))
+		return nil
+	})
+	return all, durable, err
 }
 
 // CancelJob archives a waiting job, or asks a running job to stop. It returns the new state of the job when
@@ -148,15 +159,11 @@ func (q *Queue) CancelJob(ctx context.Context, number int64, now time.Time) (j u
 		if err == nil && !found {
 			err = understudy.ErrNotFound
 		} else if err == nil {
-			err = newEndedError(&j)
+			err = fmt.Errorf("%w: it is %s already", understudy.ErrInvalid, j.State)
 		}
 		return err
 	})
 	return j, db.WrapError(true, err, "cancel job %d", number)
-}
-
-func newEndedError(j *understudy.Job) error {
-	return fmt.Errorf("%w: it is %s already", understudy.ErrInvalid, j.State)
 }
 
 // PlanJob adds a job of a periodic kind for slot, unless the kind was planned after since. So of several

@@ -31,11 +31,11 @@ const (
 type Conn struct {
 	config   *pgconn.Config
 	raw      *pgconn.PgConn
-	prepares bool               // whether the server keeps prepared statements
-	texts    map[variant]string // the texts of statements
-	prepared map[variant]string // the names of the statements that the server has prepared; nil if it keeps none
-	prefix   string             // begins these names; no other connection has it, whose statements a session of PgBouncer may have
-	cursors  int                // the number of cursors opened so far
+	prepares bool                                     // whether the server keeps prepared statements
+	texts    map[variant]string                       // the texts of statements
+	prepared map[variant]*pgconn.StatementDescription // the statements that the server has prepared; nil if it keeps none
+	prefix   string                                   // begins their names; no other connection has it, which may share a session of PgBouncer
+	cursors  int                                      // the number of cursors opened so far
 
 	queue  []queued        // the statements that were not sent yet
 	queued int             // the bytes of their parameters
@@ -55,7 +55,7 @@ func (c *Conn) open(ctx context.Context) error {
 		return err
 	}
 	if c.raw = raw; c.prepares {
-		c.prepared, c.prefix = map[variant]string{}, rand.Text()
+		c.prepared, c.prefix = map[variant]*pgconn.StatementDescription{}, rand.Text()
 	}
 	return nil
 }
@@ -286,36 +286,40 @@ func (c *Conn) exchange(queue []queued) (found rows, err error) {
 		case c.prepared == nil || q.key.st == nil:
 			p.SendQueryParams(c.text(q), q.values, nil, q.formats, binaryResults)
 			continue
-		case c.prepared[q.key] == "":
+		case c.prepared[q.key] == nil:
 			name := c.prefix + strconv.Itoa(len(c.prepared)+1)
 			p.SendPrepare(name, c.text(q), nil)
-			c.prepared[q.key] = name
+			c.prepared[q.key] = &pgconn.StatementDescription{Name: name}
 			fresh = append(fresh, q.key)
 		}
-		p.SendQueryPrepared(c.prepared[q.key], q.values, q.formats, binaryResults)
+		p.SendQueryStatement(c.prepared[q.key], q.values, q.formats, binaryResults)
 	}
-	found, prepared, err := c.read(p, queue)
-	if err != nil {
-		for _, key := range fresh[min(prepared, len(fresh)):] {
+	found, columns, err := c.read(p, queue)
+	for i, key := range fresh {
+		if i < len(columns) {
+			c.prepared[key].Fields = columns[i] // so that the server need not describe them again
+		} else {
 			delete(c.prepared, key)
 		}
+	}
+	if err != nil {
 		err = c.explain(ctx, err)
 	}
 	return found, err
 }
 
 // read sends the statements of queue as a pipeline and reads the results. It returns the rows of the last statement, and
-// how many statements were prepared. It stores the rows of queries that Expect has announced.
-func (c *Conn) read(p *pgconn.Pipeline, queue []queued) (found rows, prepared int, err error) {
+// the columns of each statement that was prepared. It stores the rows of queries that Expect has announced.
+func (c *Conn) read(p *pgconn.Pipeline, queue []queued) (found rows, columns [][]pgconn.FieldDescription, err error) {
 	if err := p.Sync(); err != nil {
-		return nil, 0, errors.Join(err, p.Close())
+		return nil, nil, errors.Join(err, p.Close())
 	}
 	for err == nil {
 		var result any
 		result, err = p.GetResults()
 		switch result := result.(type) {
 		case *pgconn.StatementDescription:
-			prepared++
+			columns = append(columns, result.Fields)
 			continue
 		case *pgconn.ResultReader:
 			if found, err = readRows(result, err); err == nil && queue[0].ahead != "" {
@@ -329,7 +333,7 @@ func (c *Conn) read(p *pgconn.Pipeline, queue []queued) (found rows, prepared in
 	if cerr := p.Close(); err == nil {
 		err = cerr
 	}
-	return found, prepared, err
+	return found, columns, err
 }
 
 // readRows reads the rows of one statement.

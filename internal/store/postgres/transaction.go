@@ -24,7 +24,7 @@ var (
 
 	// All other writers of the database wait for the lock of a writing transaction. So the server ends the session of a process that
 	// does nothing for longer, for example because it was stopped.
-	limitIdle = &db.Statement{Head: "SET LOCAL idle_in_transaction_session_timeout = 3000"}
+	limitIdle = ", set_config('idle_in_transaction_session_timeout', '3000', true)"
 )
 
 // RunTransaction implements db.Conn. A transaction first locks the row of the table counter. So only one transaction at a
@@ -83,18 +83,15 @@ func (c *Conn) run(ctx context.Context, begin *db.Statement, work func() error) 
 
 // begin begins a transaction and calls the hook for the beginning.
 func (c *Conn) begin(ctx context.Context, begin *db.Statement) error {
-	read, err := variant{st: c.hooks.Read}, c.push(variant{st: begin}, "", nil)
-	if err == nil {
-		err = c.push(variant{st: setPlans}, "", nil)
-	}
+	read, plans, err := variant{st: c.hooks.Read}, variant{st: setPlans}, c.push(variant{st: begin}, "", nil)
 	if begin == beginWrite {
-		read.suffix = " FOR UPDATE"
-		if err == nil {
-			err = c.push(variant{st: limitIdle}, "", nil)
-		}
-		if err == nil && c.durable {
-			err = c.push(variant{st: setDurable}, "", nil)
-		}
+		read.suffix, plans.suffix = " FOR UPDATE", limitIdle
+	}
+	if err == nil {
+		err = c.push(plans, "", nil)
+	}
+	if err == nil && begin == beginWrite && c.durable {
+		err = c.push(variant{st: setDurable}, "", nil)
 	}
 	if err == nil && read.st != nil {
 		err = c.push(read, "", nil)

@@ -132,7 +132,7 @@ func expiring(t *testing.T, s *desk) {
 	other := s.add(1, understudy.Job{Kind: "unknown", ExpiresAt: at(10)})
 	j := s.claim(2, 1).Jobs[0]
 	s.end(j, 3, understudy.JobWaiting, func(e *understudy.JobResult) { e.RunAfter = at(20) })
-	got := s.claim(9, 1)
+	got := s.claim(9, 2)
 	s.numbers(got.Jobs, begun)
 	if !got.Next.Equal(at(10)) {
 		t.Fatalf("next %v", got.Next)
@@ -156,7 +156,7 @@ func comesNext(t *testing.T, s *desk) {
 		t.Fatalf("%+v", got)
 	}
 	s.add(2, understudy.Job{})
-	if got := s.claim(3, 1); !got.Next.Equal(at(63)) || got.Blocked {
+	if got := s.claim(3, 2); !got.Next.Equal(at(63)) || got.Blocked {
 		t.Fatalf("%+v", got)
 	}
 }
