@@ -19,7 +19,7 @@ type RecordQuery struct {
 	// once: in the shape of its kind's first list, or in another shape if it is not stored in that shape.
 	Shape  string
 	Parent string // the id of the parent record of the results; "" means any
-	// IDs selects records by id, with one index lookup for each; it needs exactly one kind. No ids means all records.
+	// IDs selects records by id; it needs exactly one kind. No ids means all records.
 	IDs []string
 	// From and To limit the time in a record's order key. This is the time of the record's clock or, without a
 	// clock, of its kind's order field. The range is [From, To) in Unix seconds; 0 means no limit. The range is not

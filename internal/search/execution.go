@@ -194,7 +194,7 @@ func (v *execution) findByID(ctx context.Context) error {
 		if s.Rule != nil && !s.Rule.CanFindID(v.q.ID) {
 			continue
 		}
-		seek := query.RecordQuery{Source: s.Source, Kinds: []string{s.Kind.Name}, IDs: []string{v.q.ID}}
+		seek := query.RecordQuery{Source: s.Source, Kinds: []string{s.Kind.Name}, IDs: []string{v.q.ID}, ConstantEffort: true}
 		err := v.s.o.Store.Seek(ctx, seek, func(f query.Hit) bool {
 			var c lang.Candidate
 			if s.Read(&c, f.Record) {

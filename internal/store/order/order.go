@@ -9,6 +9,7 @@ package order
 import (
 	"database/sql/driver"
 	"math"
+	"slices"
 
 	"understudy"
 	"understudy/internal/query"
@@ -57,19 +58,33 @@ func (s Position) Value() driver.Value {
 	return s.At << 1
 }
 
-var selectPosition = &db.Statement{Head: "SELECT (SELECT place FROM held WHERE number BETWEEN n.record * 64 " +
-	"AND n.record * 64 + 63 AND place IS NOT NULL LIMIT 1) FROM names n WHERE n.kind = ? AND n.id = ?"}
+var selectPositions = &db.Statement{Head: "SELECT (SELECT place FROM held WHERE number BETWEEN n.record * 64 " +
+	"AND n.record * 64 + 63 AND place IS NOT NULL LIMIT 1) FROM names n WHERE n.kind = ? AND n.id IN (", Tuple: "?", Tail: ")"}
 
 // ExpectPosition announces that the open transaction will call FindPosition.
 func ExpectPosition(c db.Conn, kind int64, id []byte) error {
-	return c.Expect(selectPosition, 0, kind, id)
+	return c.Expect(selectPositions, 1, kind, id)
 }
 
 // FindPosition returns the position of a record by its stored id. It returns Nowhere if the record was never saved.
 func FindPosition(c db.Conn, kind int64, id []byte) (Position, error) {
 	at := Position{At: Nowhere}
-	_, err := c.QueryRow(selectPosition, []driver.Value{kind, id}, func(r []driver.Value) { at = ReadPosition(r[0]) })
+	err := VisitPositions(c, kind, []driver.Value{id}, func(found Position) { at = found })
 	return at, err
+}
+
+// VisitPositions calls each with the positions of records, which are given by their stored ids. The order is undefined.
+func VisitPositions(c db.Conn, kind int64, ids []driver.Value, each func(Position)) error {
+	for part := range slices.Chunk(ids, db.MaxTuples) {
+		err := c.Query(selectPositions, len(part), append([]driver.Value{kind}, part...), func(r []driver.Value) error {
+			each(ReadPosition(r[0]))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // KeyOf returns the order key of a record, from its position and the number of its kind.

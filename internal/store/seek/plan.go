@@ -92,33 +92,52 @@ func (p *seekPlan) openStream(c db.Conn) (postings.Iterator, error) {
 	return postings.Intersect(named, &everyShape{up: p.q.OldestFirst, s: asked, byShape: p.byShape}), err
 }
 
-// findNamed returns the postings of the records whose ids the query names. For an id that is not stored it
-// returns another record's postings, which match later excludes. So the amount of reading does not reveal
-// whether an id is stored.
+// findNamed returns the postings of the records whose ids the query names. If the effort must be constant, it returns another
+// record's postings for an id that is not stored. So the amount of reading does not reveal whether an id is stored.
 func (p *seekPlan) findNamed(c db.Conn) (*postings.Slice, error) {
 	named := &postings.Slice{Up: p.q.OldestFirst}
 	for _, k := range p.kinds {
-		for _, id := range p.q.IDs {
-			record, err := names.FindRecordOrNext(c, k.kind.Number, db.AppendID(nil, k.kind.Prefix, id), records.Gone|records.Forgotten)
-			if err != nil {
-				return nil, err
-			}
-			at := order.Position{At: order.Nowhere}
-			args := []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1}
-			if _, err = c.QueryRow(selectPlace, args, func(r []driver.Value) { at = order.ReadPosition(r[0]) }); err != nil {
-				return nil, err
-			}
+		var ids []driver.Value
+		add := func(at order.Position) {
 			for _, s := range k.shapes {
 				if at.At != order.Nowhere {
 					named.Spots = append(named.Spots, postings.New(at.At, s.Number))
 				}
 			}
 		}
+		for _, id := range p.q.IDs {
+			ids = append(ids, db.AppendID(nil, k.kind.Prefix, id))
+		}
+		visit := order.VisitPositions
+		if p.hasConstantEffort() {
+			visit = visitPositionsOrNext
+		}
+		if err := visit(c, k.kind.Number, ids, add); err != nil {
+			return nil, err
+		}
 	}
 	slices.SortFunc(named.Spots, postings.Compare(p.q.OldestFirst))
 	named.Spots = slices.Compact(named.Spots)
 	return named, nil
 }
+
+// visitPositionsOrNext is order.VisitPositions, but visits another record for an id that is not stored. match later excludes it.
+func visitPositionsOrNext(c db.Conn, kind int64, ids []driver.Value, each func(order.Position)) error {
+	for _, id := range ids {
+		record, err := names.FindRecordOrNext(c, kind, id.([]byte), records.Gone|records.Forgotten)
+		if err != nil {
+			return err
+		}
+		args := []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1}
+		if _, err = c.QueryRow(selectPlace, args, func(r []driver.Value) { each(order.ReadPosition(r[0])) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasConstantEffort reports whether the amount of reading must not reveal what is stored.
+func (p *seekPlan) hasConstantEffort() bool { return p.q.ConstantEffort || len(p.q.Rule) > 0 }
 
 // findCandidates returns every posting of a record that may have the parent, the terms and the text of the query.
 func (p *seekPlan) findCandidates(c db.Conn) (s postings.Iterator, err error) {
@@ -127,7 +146,7 @@ func (p *seekPlan) findCandidates(c db.Conn) (s postings.Iterator, err error) {
 		if p.pending, err = index.ReadPending(c); err != nil {
 			return nil, err
 		}
-		p.pending.Terms.Even = p.q.ConstantEffort || len(p.q.Rule) > 0
+		p.pending.Terms.Even = p.hasConstantEffort()
 	}
 	if p.q.Text == nil {
 		return p.termSpots(c, false), nil
