@@ -25,7 +25,7 @@ import (
 const (
 	connectTimeout     = 10 * time.Second
 	transactionTimeout = time.Minute
-	maxNarrow          = time.Hour       // the maximum time for emptying columns of a large table in the background
+	maxSweep           = time.Hour       // the maximum time for sweeping large tables when something was lost or erased
 	pollInterval       = 3 * time.Second // how often changes and commands are read if there is no notification
 	refillInterval     = time.Hour       // how often tables are filled under row rules, which can show or hide a record without a change of it
 	batch              = query.MaxValues // how many changes are read, and how many rows of a kind are written at once
@@ -63,6 +63,7 @@ type session struct {
 	conn  *pgx.Conn
 	early map[string]*understudy.Record // records by id that fill has read before the lock
 	after int64                         // a change before which early was not read
+	fills int64                         // the number of fills that were requested before early was read
 }
 
 // use opens a connection, creates the tables that are missing, and calls do.
@@ -131,7 +132,7 @@ func (f *follower) end() {
 	<-f.done
 }
 
-// note stores whether the tables are paused, and logs a change of that.
+// note stores whether the tables are paused, and logs a new reason or the end of the pause.
 func (f *follower) note(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -139,7 +140,7 @@ func (f *follower) note(err error) {
 	if f.why = ""; err != nil {
 		f.why = understudy.PlainText(err)
 	}
-	if before == "" && f.why != "" {
+	if f.why != "" && f.why != before {
 		f.o.Logger.Warn("tables paused; trying again", "source", f.source, "why", f.why)
 	} else if before != "" && f.why == "" {
 		f.o.Logger.Info("tables are written again", "source", f.source)
@@ -198,7 +199,7 @@ var errPolicy = errors.New("another process has written the tables under other r
 
 // sync makes the rows of records equal to what the role sees of them now: it writes and deletes rows in one transaction, which
 // also moves the position. The records are read after the lock, so that no later state is overwritten by an earlier one. early has
-// only records that have not changed since.
+// only records that have not changed and were not erased since.
 func (s *session) sync(ctx context.Context, ids map[string][]string, position int64) error {
 	return s.run(ctx, func(t *transaction) {
 		var changes []understudy.Change
@@ -214,6 +215,9 @@ func (s *session) sync(ctx context.Context, ids map[string][]string, position in
 			clear(s.early)
 		}
 		for kind, all := range ids {
+			if t.states[kind].wanted != s.fills { // see AwaitErased
+				clear(s.early)
+			}
 			if slices.Sort(all); t.err == nil {
 				t.write(t.states[kind], slices.Compact(all), s.early)
 			}
@@ -275,6 +279,9 @@ func (t *transaction) replace(st *state, rows []byte) {
 func (s *session) fillWanted(ctx context.Context) error {
 	var wanted []*state
 	err := s.run(ctx, func(t *transaction) {
+		if t.states[""].policy != s.f.policy {
+			t.err = errPolicy
+		}
 		for _, st := range t.states {
 			if st.kind != nil && st.wanted > st.filled {
 				wanted = append(wanted, st)
@@ -282,7 +289,7 @@ func (s *session) fillWanted(ctx context.Context) error {
 		}
 	})
 	for _, st := range wanted {
-		if err == nil {
+		if s.fills = st.wanted; err == nil {
 			err = s.fill(ctx, st.name)
 		}
 		if err == nil && st.filled > 0 {
@@ -298,13 +305,18 @@ func (s *session) fillWanted(ctx context.Context) error {
 
 // fill writes a row for every record of a kind.
 func (s *session) fill(ctx context.Context, kind string) (err error) {
-	if s.after, err = s.f.o.Store.ReadLastChange(ctx, s.f.source); err != nil {
+	head, err := s.f.o.Store.ReadLastChange(ctx, s.f.source)
+	if err != nil {
 		return err
 	}
-	s.early = map[string]*understudy.Record{}
+	s.early, s.after = map[string]*understudy.Record{}, head
 	flush := func() error {
 		err := s.sync(ctx, map[string][]string{kind: slices.Collect(maps.Keys(s.early))}, 0)
 		clear(s.early)
+		s.after = head // Seek may have read the next records already, but after the batch before this one
+		if err == nil {
+			head, err = s.f.o.Store.ReadLastChange(ctx, s.f.source)
+		}
 		return cmp.Or(err, s.follow(ctx))
 	}
 	q := query.RecordQuery{Source: s.f.source, Kinds: []string{kind}, OldestFirst: true, ExpectedRows: 1 << 62}

@@ -291,7 +291,7 @@ func (t *transaction) storeColumns(st *state, refill bool) {
 // the role may see more than before. The table of a kind that the settings no longer name is emptied, because nothing would be
 // erased from it any more. Once narrow has succeeded it does nothing, so that it does not undo what another process decides later.
 func (s *session) narrow(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, maxNarrow)
+	ctx, cancel := context.WithTimeout(ctx, maxSweep)
 	defer cancel()
 	if s.f.narrowed {
 		return nil

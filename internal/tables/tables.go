@@ -144,20 +144,30 @@ func (t *Tables) Notify() {
 	}
 }
 
-// AwaitErased returns when the tables of a source contain no row of a record that was erased before the call. The rows of records
-// that were erased for their age are deleted later, by a fill that AwaitErased requests, because no change names these records.
+// AwaitErased returns when the tables of a source contain no row of a record that was erased before the call. No change names
+// the records that were erased for their age, so all rows are compared with the store. A fill that has read such records before
+// notices the new request, and reads them again.
 func (t *Tables) AwaitErased(ctx context.Context, source string, aged bool) error {
 	f := (*t.followers.Load())[source]
 	if f == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, eraseTimeout)
+	kinds, timeout := []string(nil), eraseTimeout
+	if aged {
+		kinds, timeout = f.target.Kinds, maxSweep
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := f.use(ctx, func(s *session) (err error) {
-		if aged {
-			err = s.requestFill(ctx, f.target.Kinds)
+	err := f.use(ctx, func(s *session) error {
+		_, err := s.conn.Exec(ctx, "UPDATE "+f.state+" SET wanted = wanted + 1 WHERE source = $1 AND kind = ANY($2) AND wanted > filled",
+			source, kinds)
+		err = cmp.Or(err, s.follow(ctx))
+		for _, kind := range kinds {
+			if err == nil {
+				err = s.sweep(ctx, kind)
+			}
 		}
-		return cmp.Or(err, s.follow(ctx))
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("tables: the rows of erased records of %s are not deleted yet: %w", source, err)
