@@ -19,13 +19,16 @@ const resumeTime = 5 * time.Second
 
 // TestKilledNodeFailsNoReadOfTheOthers: random processes are killed at random moments, and started again. The others answer
 // every read, and poll and sync what the killed process did. Nothing is lost that was answered as written, and all processes
-// have the same changes.
+// have the same changes. One process at a time writes the table of messages, which in the end has all of them.
 func TestKilledNodeFailsNoReadOfTheOthers(t *testing.T) {
 	t.Parallel()
 	kills := sample.Count(4, 200)
 	// A walk through 3000 calls, one with each request, takes longer than the time after which it begins anew.
-	g := &group{records: "3000", more: "sync: {page: 1, sweep: 10s}\n", polls: "[messages]", mirror: "{newest: 1s}", source: "sync: [calls]"}
+	tables := newReports(t)
+	g := &group{records: "3000", more: "sync: {page: 1, sweep: 10s}\n", polls: "[messages]", mirror: "{newest: 1s}",
+		source: "sync: [calls], " + tables.source()}
 	g.start(t, 3, databases.Database(t))
+	tables.noteWriters(t)
 	random := rig.Random(t)
 	lists := []string{"/Messages.json?", "/Calls.json?"}
 	count := func() (n [2]int) {
@@ -70,7 +73,9 @@ func TestKilledNodeFailsNoReadOfTheOthers(t *testing.T) {
 		l.places[victim].set(s)
 	}
 	l.check()
-	t.Logf("%d kills: %d reads, the slowest %v, %d stale; %d writes, %d of them refused, %d texts kept; %d requests ended with their process; after %d "+
-		"kills polls and syncs were awaited, at most %v", kills, l.reads.Load(), time.Duration(l.slowest.Load()), l.stale.Load(), l.writes.Load(), l.refused.Load(),
-		len(l.written), l.ended.Load(), awaited, longest)
+	writers := tables.check(t, l)
+	checktest.True(t, writers > kills/10, "%d sessions have written the table", writers)
+	t.Logf("%d kills: %d reads, the slowest %v, %d stale; %d writes, %d of them refused, %d texts kept; %d requests ended with their process; %d sessions wrote "+
+		"the table; after %d kills polls and syncs were awaited, at most %v", kills, l.reads.Load(), time.Duration(l.slowest.Load()), l.stale.Load(), l.writes.Load(), l.refused.Load(),
+		len(l.written), l.ended.Load(), writers, awaited, longest)
 }

@@ -34,7 +34,8 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 		return err
 	}
 	specs := map[string]*spec.Spec{storetest.Source: sp}
-	db, err := store.Open(ctx, store.Options{Path: filepath.Join(r.Dir, "tables.db"), Specs: specs, Logger: slog.New(slog.DiscardHandler)})
+	db, err := store.Open(ctx, store.Options{Path: filepath.Join(r.Dir, "tables.db"), Specs: specs, SaveTime: storetest.Patience,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
