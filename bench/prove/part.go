@@ -302,7 +302,7 @@ func reader(gotool string) part {
 
 // kills is how often each test of a package kills a process with kill -9. The tests read it from PROVE_KILLS. Their child processes are
 // the test's own binary, without -race. Child processes that run jobs are cheap to replace, so they are killed more often.
-var kills = map[string]string{"TestFilesKillNine": "200", "TestKillFollower": "200", "TestKillNine": "200", "TestKillWorker": "500"}
+var kills = map[string]string{"TestFilesKillNine": "200", "TestKillFollower": "200", "TestKillNine": "200", "TestKillWorker": "1000"}
 
 // fullCounts is the environment variable that makes some tests run their full count.
 const fullCounts = "UNDERSTUDY_PROVE"

@@ -24,6 +24,7 @@ import (
 	"understudy/internal/jobs"
 	"understudy/internal/sample"
 	"understudy/internal/store"
+	"understudy/internal/store/storetest"
 )
 
 const (
@@ -33,18 +34,21 @@ const (
 	narrowPlaces  = 2
 )
 
-// killedKinds are what every worker process does: each run says in a file of
-// lines when it begins and ends, so that what really happened is known whatever
-// the store says.
-func killedKinds(folder string) []jobs.Kind {
+// openLines opens the file of lines in which the workers say what they do, so that what really happened is known whatever the store says.
+func openLines(folder string) (say func(format string, args ...any) error) {
 	lines, err := os.OpenFile(filepath.Join(folder, "lines"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	say := func(format string, args ...any) error {
+	return func(format string, args ...any) error {
 		if err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(lines, format+"\n", args...)
 		return err
 	}
+}
+
+// killedKinds are what every worker process does: each run says when it begins and ends.
+func killedKinds(folder string) []jobs.Kind {
+	say := openLines(folder)
 	run := func(ctx context.Context, r *jobs.Run) error {
 		j := r.Job()
 		if err := say("begin %s %d %d", j.Kind, j.Number, j.Fence); err != nil {
@@ -84,6 +88,7 @@ func killedKinds(folder string) []jobs.Kind {
 	quick := 20 * time.Millisecond
 	return []jobs.Kind{
 		{Name: "least", Run: run, Attempts: 1000, Backoff: quick},
+		{Name: "added", Run: run, Attempts: 1000, Backoff: quick},
 		{Name: "most", Run: run, Once: true},
 		{Name: "narrow", Run: narrow, Attempts: 1000, Backoff: quick, Concurrency: narrowPlaces},
 		{Name: "heavy", Run: run, Attempts: 1000, Backoff: quick, Weight: 100 << 20},
@@ -98,7 +103,7 @@ func TestWorkerChild(t *testing.T) {
 	if folder == "" {
 		return
 	}
-	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(folder, "understudy.db")})
+	db, err := store.Open(t.Context(), store.Options{Path: os.Getenv("UNDERSTUDY_WORKER_STORE")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +112,16 @@ func TestWorkerChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	go func() { // a job whose number is in the file was promised, however soon the process is killed after that
+		for say := openLines(folder); ; pause(rand.N(100 * time.Millisecond)) {
+			if _, err := os.Stat(filepath.Join(folder, "enough")); err == nil {
+				return
+			}
+			if numbers, err := r.Enqueue(t.Context(), understudy.Job{Kind: "added"}); err == nil {
+				_ = say("added added %d 0", numbers[0])
+			}
+		}
+	}()
 	t.Fatal(r.Run(t.Context())) // it is only ever killed
 }
 
@@ -114,6 +129,7 @@ func TestWorkerChild(t *testing.T) {
 type crew struct {
 	*testing.T
 	folder string
+	store  string // the path or the data source name
 	hands  [killedWorkers]*exec.Cmd
 	said   [killedWorkers]*bytes.Buffer
 }
@@ -121,7 +137,7 @@ type crew struct {
 func (c *crew) hire(i int) {
 	c.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestWorkerChild$")
-	cmd.Env = append(os.Environ(), "UNDERSTUDY_WORKER_CHILD="+c.folder)
+	cmd.Env = append(os.Environ(), "UNDERSTUDY_WORKER_CHILD="+c.folder, "UNDERSTUDY_WORKER_STORE="+c.store)
 	c.said[i] = &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = c.said[i], c.said[i]
 	if err := cmd.Start(); err != nil {
@@ -149,14 +165,24 @@ func (c *crew) kill(i int) {
 }
 
 func TestKillWorker(t *testing.T) {
-	kills, seed := sample.CountFrom("PROVE_KILLS", 10), uint64(time.Now().UnixNano())
+	kills := sample.CountFrom("PROVE_KILLS", 10)
+	for name, path := range map[string]func(testing.TB) string{"SQLite": storetest.File, "PostgreSQL": storetest.Database} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			killWorkers(t, kills, path(t))
+		})
+	}
+}
+
+func killWorkers(t *testing.T, kills int, path string) {
+	seed := uint64(time.Now().UnixNano())
 	if n, err := strconv.ParseUint(os.Getenv("PROVE_SEED"), 10, 64); err == nil {
 		seed = n
 	}
 	t.Logf("%d kills, PROVE_SEED=%d", kills, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	c := &crew{T: t, folder: t.TempDir()}
-	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(c.folder, "understudy.db")})
+	c := &crew{T: t, folder: t.TempDir(), store: path}
+	db, err := store.Open(t.Context(), store.Options{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,6 +228,9 @@ func TestKillWorker(t *testing.T) {
 		if k%10 == 9 { // let a few live long enough to find what was lost
 			pause(300 * time.Millisecond)
 		}
+	}
+	if err := os.WriteFile(filepath.Join(c.folder, "enough"), nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	last := time.Now()
 	piled, err := live(t.Context(), db)
@@ -290,7 +319,7 @@ func (c *crew) compare(db *store.DB, kills int) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	begun, ended, fence := map[int64]int{}, map[int64]int{}, map[string]bool{}
+	begun, ended, fence, added := map[int64]int{}, map[int64]int{}, map[string]bool{}, map[int64]bool{}
 	for line := range strings.Lines(string(text)) {
 		var word, kind string
 		var number, f int64
@@ -307,6 +336,8 @@ func (c *crew) compare(db *store.DB, kills int) {
 			}
 		case "end":
 			ended[number]++
+		case "added":
+			added[number] = true
 		case "exceeded":
 			c.Errorf("job %d: more than %d of its kind were at work", number, narrowPlaces)
 		}
@@ -319,6 +350,7 @@ func (c *crew) compare(db *store.DB, kills int) {
 		}
 		for _, j := range all {
 			before = j.Number
+			delete(added, j.Number)
 			if j.State > understudy.JobRunning {
 				counts[j.Kind+" "+j.State.String()]++
 			}
@@ -336,7 +368,10 @@ func (c *crew) compare(db *store.DB, kills int) {
 		}
 	}
 	c.Logf("%v", counts)
-	want := []string{"least done", "most done", "narrow done", "periodic done"}
+	for number := range added {
+		c.Errorf("job %d was promised and is lost", number)
+	}
+	want := []string{"least done", "added done", "most done", "narrow done", "periodic done"}
 	if kills >= 100 { // a few may all miss the moments in which one of these runs
 		want = append(want, "most failed")
 	}
