@@ -18,6 +18,7 @@ import (
 
 	"understudy/cmd/understudy/terminal"
 	"understudy/internal/diagnostics"
+	"understudy/internal/store"
 )
 
 type eraseCmd struct {
@@ -208,6 +209,35 @@ func printPurged(w io.Writer, what string, done diagnostics.Purged) error {
 	_, err := fmt.Fprintf(w, "deleted: %s, %s, %s%s\n", formatCount(done.Pages, "page"), formatCount(done.Versions, "version"),
 		formatCount(done.Files, "file"), samples)
 	return err
+}
+
+type storeAdviseCmd struct {
+	Output outputFlag `embed:""`
+	Place  dataFlags  `embed:""`
+}
+
+// Run prints how many bytes the ids of each kind take, and how many in their shortest form.
+func (c *storeAdviseCmd) Run(ctx context.Context, p *process) (err error) {
+	db, err := c.Place.openStore(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	all, err := store.FindShorterIDs(ctx, db)
+	if err != nil {
+		return err
+	}
+	return c.Output.print(p.stdout, all, func(w io.Writer) error {
+		saves := int64(0)
+		table := terminal.Table{{"SOURCE", "KIND", "IDS", "BYTES", "SHORT", "SAVES"}}
+		for _, one := range all {
+			table.Add(one.Source, one.Kind, fmt.Sprint(one.IDs), fmt.Sprint(one.Bytes), fmt.Sprint(one.Short), fmt.Sprint(one.Saves))
+			saves += one.Saves
+		}
+		err := table.Print(w)
+		fmt.Fprintf(w, "\nunderstudy store shrink makes the tables of ids %d bytes smaller\n", saves)
+		return err
+	})
 }
 
 type storeShrinkCmd struct {

@@ -54,9 +54,9 @@ var details = map[string]string{
 		"the bucket.",
 	"store rebuild": "Deletes the indexes of terms and words and builds them again. A running server continues to answer; searches " +
 		"wait until the indexes are complete. After an interruption the next start of a server continues the work.",
-	"store shrink": "SQLite: writes all rows to a new file, which replaces the database. The disk needs room for both. A running " +
-		"server continues to answer, and stores new answers when the copy is complete. PostgreSQL: runs VACUUM on Understudy's " +
-		"tables.\n\nDescribed in docs/explanation/store.md.",
+	"store shrink": "Ids that have a shorter form get it, unless another process uses the database. SQLite: writes all rows to a new " +
+		"file, which replaces the database. The disk needs room for both. A running server continues to answer, and stores new " +
+		"answers when the copy is complete. PostgreSQL: runs VACUUM on Understudy's tables.\n\nDescribed in docs/explanation/store.md.",
 	"sync": "Fetches all records of a kind. From then on the server keeps the kind complete: it finds new, changed and deleted " +
 		"records. The exit code is 0 when the kind is complete, and 1 with the reason when it cannot be completed.\n\nDescribed in " +
 		"docs/explanation/sync.md.",

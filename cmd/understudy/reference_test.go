@@ -48,7 +48,7 @@ func TestCompletionScriptsParse(t *testing.T) {
 // completed are command lines, the last word of which is completed, and what they are completed to.
 var completed = map[string]string{
 	"st":       "store",
-	"store ":   "stats rebuild verify shrink locks move",
+	"store ":   "stats rebuild verify advise shrink locks move",
 	"store ve": "verify",
 	"help ": "serve demo slowapi check search tail sync purge erase forecast users credentials explain audit ca spec store webhooks tables " +
 		"profile help completion man version",

@@ -30,7 +30,8 @@ type storeCmd struct {
 	Stats   storeStatsCmd   `cmd:"" help:"Print counts and sizes in bytes for each kind."`
 	Rebuild storeRebuildCmd `cmd:"" help:"Rebuild the search indexes from the records."`
 	Verify  storeVerifyCmd  `cmd:"" help:"Read the whole database and print what is damaged."`
-	Shrink  storeShrinkCmd  `cmd:"" help:"Give free space of the database back to the disk."`
+	Advise  storeAdviseCmd  `cmd:"" help:"Print how many bytes shorter ids save, which store shrink stores."`
+	Shrink  storeShrinkCmd  `cmd:"" help:"Store ids in their shortest forms, and give free space back to the disk."`
 	Locks   storeLocksCmd   `cmd:"" help:"Print who waits for whom in the database, and which session to end."`
 	Move    storeMoveCmd    `cmd:"" help:"Copy the database to another one: from SQLite to PostgreSQL, or back."`
 }

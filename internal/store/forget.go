@@ -194,7 +194,7 @@ func (f *forgetting) findVersions(c db.Conn) (err error) {
 	if _, err := c.QueryRow(selectLastPage, []driver.Value{source}, func(r []driver.Value) { f.page = r[0].(int64) }); err != nil {
 		return err
 	}
-	if f.record, err = names.FindRecord(c, f.kind.Number, db.AppendID(nil, f.kind.Prefix, f.id)); err != nil || f.record == 0 {
+	if f.record, err = names.FindRecord(c, f.kind.Number, db.AppendID(nil, f.kind.Prefix(), f.id)); err != nil || f.record == 0 {
 		return err
 	}
 	return db.VisitRows(c, selectRecordVersions, rowsOf(f.record), func(r []driver.Value) { f.versions[r[0].(int64)] = true })

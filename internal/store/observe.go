@@ -86,7 +86,7 @@ func (s *saving) observe() error {
 // findRecords reads the stored state of each record of the page and gives new records their numbers.
 func (s *saving) findRecords() ([]observation, error) {
 	x := &s.db.scratch
-	x.groupRows(s.kind.Prefix, s.content.rows)
+	x.groupRows(s.kind.Prefix(), s.content.rows)
 	err := reads{s}.visitHeldArgs(func(n int, args []driver.Value) error {
 		return s.c.Query(selectHeld, n, args, func(r []driver.Value) error {
 			g := &x.sights[x.byID[string(r[0].([]byte))]]
@@ -293,7 +293,7 @@ func (s *saving) removeRecord() error {
 	if err != nil {
 		return err
 	}
-	id := db.AppendID(nil, s.kind.Prefix, s.p.ID)
+	id := db.AppendID(nil, s.kind.Prefix(), s.p.ID)
 	record, err := names.FindRecord(s.c, s.kind.Number, id)
 	if err != nil || record == 0 {
 		return err

@@ -135,7 +135,7 @@ func (s *placing) buildPage(rows []*order.Assignment) (*order.Page, error) {
 
 // findPlace returns the place of a record that is not in the page, or nil if it has none.
 func (s *placing) findPlace(id string) (*order.Assignment, error) {
-	stored := db.AppendID(nil, s.kind.Prefix, id)
+	stored := db.AppendID(nil, s.kind.Prefix(), id)
 	if _, here := s.db.scratch.byID[string(stored)]; here {
 		return nil, nil
 	}
@@ -168,7 +168,7 @@ func (d *DB) FindPlace(ctx context.Context, source, kind, id string) (query.Orde
 		if k == nil {
 			return understudy.ErrNotFound
 		}
-		at, err := order.FindPosition(c, k.Number, db.AppendID(nil, k.Prefix, id))
+		at, err := order.FindPosition(c, k.Number, db.AppendID(nil, k.Prefix(), id))
 		if err == nil && at.At == order.Nowhere {
 			err = understudy.ErrNotFound
 		}

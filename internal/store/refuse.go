@@ -66,7 +66,7 @@ func (s *saving) refuseRecords() error {
 	for i, r := range s.content.rows {
 		mark := int64(0)
 		if len(marks) > 0 {
-			mark = marks[string(db.AppendID(nil, s.kind.Prefix, r.ID))]
+			mark = marks[string(db.AppendID(nil, s.kind.Prefix(), r.ID))]
 		}
 		switch {
 		case mark == names.Erased:
@@ -134,7 +134,7 @@ func (r reads) visitErasedArgs(do func(n int, args []driver.Value) error) error 
 	for part := range slices.Chunk(s.content.rows, db.MaxTuples) {
 		args := []driver.Value{s.kind.Number}
 		for i := range part {
-			args = append(args, db.AppendID(nil, s.kind.Prefix, part[i].ID))
+			args = append(args, db.AppendID(nil, s.kind.Prefix(), part[i].ID))
 		}
 		if err := do(len(part), args); err != nil {
 			return err
@@ -243,7 +243,7 @@ func (m *marking) markRecord(id string, record int64) error {
 	if m.cause == erase.CauseAged {
 		mark = names.Aged
 	}
-	changed, err := names.MarkErased(s.c, s.kind.Number, db.AppendID(nil, s.kind.Prefix, id), mark)
+	changed, err := names.MarkErased(s.c, s.kind.Number, db.AppendID(nil, s.kind.Prefix(), id), mark)
 	if err != nil {
 		return err
 	}
@@ -334,7 +334,7 @@ func (d *DB) IsErased(ctx context.Context, source, kind, id string) (erased bool
 			if k.Source != source || kind != "" && kind != k.Name {
 				continue
 			}
-			found, err := c.QueryRow(selectErasedOne, []driver.Value{k.Number, db.AppendID(nil, k.Prefix, id)}, func([]driver.Value) {})
+			found, err := c.QueryRow(selectErasedOne, []driver.Value{k.Number, db.AppendID(nil, k.Prefix(), id)}, func([]driver.Value) {})
 			if erased = erased || found; err != nil || erased {
 				return err
 			}

@@ -17,10 +17,12 @@ import (
 	"testing"
 	"time"
 
+	"understudy"
 	"understudy/internal/checktest"
 	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/erase"
+	"understudy/internal/store/names"
 	"understudy/internal/store/sqlite"
 	"understudy/internal/store/storetest"
 )
@@ -61,9 +63,34 @@ func fillShrunk(t testing.TB, path string) (w *storetest.World, erased []string)
 	return w, erased
 }
 
-// eraseShrunk saves the calls and erases those that are too old.
+// oldIDs is a page whose ids are stored as earlier versions did. Shrink stores them in a shorter form.
+func oldIDs() *understudy.Page {
+	p := &understudy.Page{Key: understudy.Key{Source: "api", URI: "/old"}, Kind: "old", Shape: "old", Status: 200, At: storetest.Epoch}
+	for n := range 50 {
+		id, start := fmt.Sprintf("ad91e02b-a147-4c47-aa8c-%012d", n), len(p.Body)
+		p.Body = fmt.Appendf(p.Body, `{"id":%q}`, id)
+		p.Rows = append(p.Rows, understudy.Row{ID: id, Start: start, End: len(p.Body)})
+	}
+	return p
+}
+
+// setNeeds says which step of the schema a program must know.
+func setNeeds(t testing.TB, path string, step int) {
+	t.Helper()
+	file := storetest.SQL(t, path)
+	_, err := file.Exec("UPDATE counter SET needs = ?", step)
+	checktest.MustNoError(t, errors.Join(err, file.Close()), "set needs")
+}
+
+// eraseShrunk saves the calls and the old ids, and erases the calls that are too old.
 func eraseShrunk(t testing.TB, path string, w *storetest.World) {
 	t.Helper()
+	checktest.MustNoError(t, openShrunk(t, path).Close(), "close")
+	setNeeds(t, path, 0)
+	old := openShrunk(t, path)
+	_, err := old.Save(t.Context(), oldIDs())
+	checktest.MustNoError(t, errors.Join(err, old.Close()), "save old ids")
+	setNeeds(t, path, 14)
 	all, err := store.Open(t.Context(), store.Options{Path: path, Specs: storetest.Specs(t), SaveTime: storetest.Patience})
 	checktest.MustNoError(t, err, "open")
 	for from := 0; from < shrunkRecords; from += 50 {
@@ -97,6 +124,10 @@ func checkShrunk(t testing.TB, d *store.DB, path string, w *storetest.World, era
 		got, err := d.ReadPage(t.Context(), want.Key)
 		checktest.MustNoError(t, err, "page %d", from/50)
 		checktest.MustTrue(t, bytes.Equal(got.Body, want.Body), "page %d has changed", from/50)
+	}
+	for _, row := range oldIDs().Rows {
+		_, err := d.Record(t.Context(), "api", "old", "old", row.ID)
+		checktest.MustNoError(t, err, "read %s", row.ID)
 	}
 	files, err := filepath.Glob(path + "*")
 	checktest.MustNoError(t, err, "list the files")
@@ -153,6 +184,10 @@ func TestShrinkBesideReadersAndWriters(t *testing.T) {
 	_, err = os.Stat(path + sqlite.CopySuffix)
 	checktest.True(t, errors.Is(err, os.ErrNotExist), "the copy is left: %v", err)
 	checkShrunk(t, d, path, w, erased)
+	forms, err := store.FindShorterIDs(t.Context(), d)
+	checktest.NoError(t, err, "advise")
+	canShorten := slices.ContainsFunc(forms, func(f names.Form) bool { return f.Saves > 0 })
+	checktest.True(t, !canShorten, "ids of earlier versions are left: %v", forms)
 
 	_, _, err = d.Eraser.EraseNumber(t.Context(), storetest.Source, "calls/"+w.ID(3))
 	checktest.NoError(t, err, "list a record")

@@ -5,9 +5,12 @@ package store
 import (
 	"context"
 	"database/sql/driver"
+	"slices"
 
 	"understudy/internal/store/db"
 	"understudy/internal/store/locks"
+	"understudy/internal/store/names"
+	"understudy/internal/store/nodes"
 	"understudy/internal/store/postgres"
 	"understudy/internal/store/sqlite"
 )
@@ -115,15 +118,55 @@ func ReadLocks(ctx context.Context, path string) (*locks.Report, error) {
 // CopySuffix follows the name of the file in the name of the copy that Shrink makes. A server deletes a copy that a crash has left.
 const CopySuffix = sqlite.CopySuffix
 
-// Shrink gives free space back to the disk. Readers go on, and writers wait. It returns the space before and after.
+// FindShorterIDs returns how many bytes the ids of each kind take, and how many after Shrink. It reads all ids.
+func FindShorterIDs(ctx context.Context, d *DB) (all []names.Form, err error) {
+	err = d.pool.Read(ctx, func(c db.Conn) error { all, err = names.FindForms(c); return err })
+	return all, db.WrapError(false, err, "read the ids in %s", d.pool.Engine.Name())
+}
+
+// Shrink stores ids in their shortest forms, and gives free space back to the disk. Readers go on, and writers wait. It returns the space
+// before and after.
 func (d *DB) Shrink(ctx context.Context) (before, after Space, err error) {
 	if before, err = d.MeasureSpace(ctx); err != nil {
 		return before, after, err
 	}
-	err = d.Eraser.Exclude(ctx, func() error { return d.pool.Engine.Shrink(ctx, d.pool) })
+	err = d.Eraser.Exclude(ctx, func() error {
+		if err := shortenIDs(ctx, d); err != nil {
+			return err
+		}
+		return d.pool.Engine.Shrink(ctx, d.pool)
+	})
 	if err != nil {
 		return before, after, db.WrapError(true, err, "shrink %s", d.pool.Engine.Name())
 	}
 	after, err = d.MeasureSpace(ctx)
 	return before, after, err
+}
+
+// shortenIDs stores ids in their shortest forms, in one transaction. No reader may see the former tables together with the new forms. So
+// the readers of this process wait for the commit, and nothing is changed if another process uses the database too.
+func shortenIDs(ctx context.Context, d *DB) error {
+	return d.pool.Release(ctx, func(c db.Conn) (bool, error) {
+		reopen := func() {}
+		defer func() { reopen() }()
+		return c.RunTransaction(ctx, func() error {
+			forms, err := names.FindForms(c)
+			if err != nil || !slices.ContainsFunc(forms, func(f names.Form) bool { return f.Saves > 0 }) {
+				return err
+			}
+			if running, err := nodes.CountRunning(c); err != nil || running > 1 {
+				return err
+			}
+			if err = names.Rewrite(c, forms); err == nil {
+				reopen, err = d.pool.CloseReaders(ctx)
+			}
+			if err == nil {
+				err = names.Replace(c)
+			}
+			if err == nil {
+				err = d.catalog.LoadAfterCommit(c)
+			}
+			return err
+		})
+	})
 }

@@ -50,7 +50,7 @@ func (d *DB) Touch(ctx context.Context, t request.Invalidation) (generation int6
 			if err != nil || t.ID == "" {
 				return err
 			}
-			record, err := names.FindRecord(c, kind.Number, db.AppendID(nil, kind.Prefix, t.ID))
+			record, err := names.FindRecord(c, kind.Number, db.AppendID(nil, kind.Prefix(), t.ID))
 			if err != nil || record == 0 {
 				return err
 			}

@@ -146,7 +146,7 @@ func (r reads) expect() error {
 	if s.db.counts.erased.Load() > 0 {
 		err = reads{s}.visitErasedArgs(func(n int, args []driver.Value) error { return s.c.Expect(selectErased, n, args...) })
 	}
-	s.db.scratch.groupRows(s.kind.Prefix, s.content.rows)
+	s.db.scratch.groupRows(s.kind.Prefix(), s.content.rows)
 	if err == nil {
 		err = reads{s}.visitHeldArgs(func(n int, args []driver.Value) error { return s.c.Expect(selectHeld, n, args...) })
 	}
@@ -165,7 +165,7 @@ func (r reads) expectRemoval() error {
 	if err := s.c.Expect(selectWhole, 0, s.kind.Number); err != nil {
 		return err
 	}
-	if err := names.ExpectRecord(s.c, s.kind.Number, db.AppendID(nil, s.kind.Prefix, s.p.ID)); err != nil {
+	if err := names.ExpectRecord(s.c, s.kind.Number, db.AppendID(nil, s.kind.Prefix(), s.p.ID)); err != nil {
 		return err
 	}
 	return s.db.Index.Expect(s.c, s.shape.Number)
@@ -186,7 +186,7 @@ func (r reads) expectPlaces(source int64) error {
 		return err
 	}
 	if f := order.ReadFollows(s.db.o.Specs[s.p.Key.Source], s.p.RequestKey()); f.ID != "" {
-		if err := order.ExpectPosition(s.c, s.kind.Number, db.AppendID(nil, s.kind.Prefix, f.ID)); err != nil {
+		if err := order.ExpectPosition(s.c, s.kind.Number, db.AppendID(nil, s.kind.Prefix(), f.ID)); err != nil {
 			return err
 		}
 	}

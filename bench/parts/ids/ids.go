@@ -21,9 +21,25 @@ import (
 	"understudy/upstream"
 )
 
-// Measure saves the records of a made-up API whose ids are UUIDs, in both databases: once in the short forms of ids, and once in the
-// forms of earlier versions. A store uses those as long as its schema says that older programs may use it. It compares the tables of ids
-// that `understudy store stats` prints.
+// wideTables creates the tables of PostgreSQL as they were before step 15 of the schema.
+const wideTables = `DO $$
+	DECLARE one TEXT;
+	BEGIN
+		DROP VIEW names;
+		FOREACH one IN ARRAY ARRAY['name_recent', 'name_middle', 'name'] LOOP
+			EXECUTE 'DROP TABLE ' || one;
+			EXECUTE 'CREATE TABLE ' || one || ' (kind BIGINT NOT NULL, id BYTEA NOT NULL, record BIGINT NOT NULL, '
+				'erased BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (kind, id))';
+		END LOOP;
+		CREATE VIEW names AS
+			SELECT kind, id, record, erased FROM name_recent UNION ALL
+			SELECT kind, id, record, erased FROM name_middle UNION ALL
+			SELECT kind, id, record, erased FROM name;
+	END $$`
+
+// Measure saves the records of a made-up API whose ids are UUIDs, in both databases: once as earlier versions did, and once as new kinds
+// do. A store uses the earlier forms of ids as long as its schema says that older programs may use it. It compares the tables of ids that
+// `understudy store stats` prints after `store shrink`.
 func Measure(ctx context.Context, r *rig.Run) (err error) {
 	dsn, stop, err := rig.StartPostgres()
 	if err != nil {
@@ -74,7 +90,11 @@ func measure(ctx context.Context, path, prefix string, records int, old bool) (e
 			return 0, err
 		}
 		driver := map[bool]string{true: "pgx", false: "sqlite"}[store.IsPostgreSQL(path)]
-		if err := errors.Join(db.Close(), execute(ctx, driver, path, "UPDATE counter SET needs = 0")); err != nil {
+		err = errors.Join(db.Close(), execute(ctx, driver, path, "UPDATE counter SET needs = 0"))
+		if err == nil && store.IsPostgreSQL(path) {
+			err = execute(ctx, driver, path, wideTables)
+		}
+		if err != nil {
 			return 0, err
 		}
 	}
@@ -96,6 +116,9 @@ func measure(ctx context.Context, path, prefix string, records int, old bool) (e
 		if _, err := db.Save(ctx, p); err != nil {
 			return 0, err
 		}
+	}
+	if _, _, err := db.Shrink(ctx); err != nil {
+		return 0, err
 	}
 	stats, err := db.ReadStats(ctx)
 	for _, one := range stats.Tables {

@@ -219,7 +219,7 @@ func (b *Book) findRecord(c db.Conn, r place) (record int64, err error) {
 	if k == nil {
 		return 0, errNotHeld
 	}
-	_, err = c.QueryRow(selectName, []driver.Value{k.Number, db.AppendID(nil, k.Prefix, r.id)}, func(row []driver.Value) {
+	_, err = c.QueryRow(selectName, []driver.Value{k.Number, db.AppendID(nil, k.Prefix(), r.id)}, func(row []driver.Value) {
 		record, erased = row[0].(int64), row[1].(int64)
 	})
 	if err == nil && (record == 0 || erased != 0) {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"understudy"
 	"understudy/internal/store/db"
@@ -24,7 +25,7 @@ type Kind struct {
 	Number       int64
 	SourceNumber int64
 	Source       string
-	Prefix       string
+	prefix       atomic.Pointer[string]
 	Spec         *spec.Kind // the kind's spec, or nil if the specs do not name the kind
 	Words        *words.Kind
 	WordForm     string // the rule by which the words now in the index were cut
@@ -107,9 +108,8 @@ func (x *Catalog) read(c db.Conn, empty bool) (install func(), err error) {
 	read(selectKinds, func(r []driver.Value) {
 		name := kindName{r[4].(string), r[2].(string)}
 		if x.kinds[name] == nil {
-			k := &Kind{Number: r[0].(int64), SourceNumber: r[1].(int64), Source: name.source, Prefix: r[3].(string),
-				Spec: x.SpecOf(name.source, name.kind), Name: name.kind,
-				WordForm: r[6].(string)}
+			k := &Kind{Number: r[0].(int64), SourceNumber: r[1].(int64), Source: name.source, Name: name.kind,
+				Spec: x.SpecOf(name.source, name.kind), WordForm: r[6].(string)}
 			k.TermForm, _ = r[5].(string)
 			rule := words.RuleOf(k.Spec)
 			k.Terms = terms.Kind{Spec: k.Spec, Fields: terms.Fields(x.specs[name.source], k.Spec)}
@@ -122,6 +122,8 @@ func (x *Catalog) read(c db.Conn, empty bool) (install func(), err error) {
 			}
 			x.kinds[name] = k
 		}
+		prefix := r[3].(string)
+		x.kinds[name].prefix.Store(&prefix)
 	})
 	read(selectShapes, func(r []driver.Value) {
 		name := shapeName{r[4].(string), r[3].(string), r[2].(string)}
@@ -229,7 +231,6 @@ func (x *Catalog) Enter(ctx context.Context, c db.Conn, source, kind, shape stri
 	}
 	sp := x.SpecOf(source, kind)
 	_, err := db.Transaction(ctx, func(c db.Conn) error {
-		x.pool.MarkChanged(db.Catalog)
 		err := c.Execute(insertSource, 0, source)
 		if err == nil && kind != "" {
 			prefix := db.AllForms
@@ -250,12 +251,21 @@ func (x *Catalog) Enter(ctx context.Context, c db.Conn, source, kind, shape stri
 		if err != nil {
 			return err
 		}
-		install, err := x.read(c, true)
-		x.pool.CallAfterCommit(install)
-		return err
+		return x.LoadAfterCommit(c)
 	})(c)
 	return err
 }
+
+// LoadAfterCommit reads what the open writing transaction has changed, and puts it into memory after the commit.
+func (x *Catalog) LoadAfterCommit(c db.Conn) error {
+	x.pool.MarkChanged(db.Catalog)
+	install, err := x.read(c, true)
+	x.pool.CallAfterCommit(install)
+	return err
+}
+
+// Prefix returns what db.AppendID needs to know of the kind. Call it in the transaction that uses the stored id, because it may change.
+func (k *Kind) Prefix() string { return *k.prefix.Load() }
 
 // checkShapes returns an error if a further kind or shape number would not fit into the low bits of a posting.
 func (x *Catalog) checkShapes() error {

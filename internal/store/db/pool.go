@@ -22,7 +22,13 @@ const (
 	maxRuns  = 3                     // how often work is run at most
 	maxPause = 50 * time.Millisecond // the longest pause before work is run again
 	rowConns = 4                     // the number of connections of ChangeRows
+
+	closeTries = 100                   // how often CloseReaders tries to close the readers
+	closeWait  = 20 * time.Millisecond // how long readers wait in one attempt
+	closePause = 50 * time.Millisecond // the pause between two attempts
 )
+
+var errReadersStay = errors.New("a reader uses the database for too long; try again later")
 
 // Pool manages the connections to one database.
 type Pool struct {
@@ -309,10 +315,20 @@ func (p *Pool) Use(ctx context.Context, from chan Conn, work func(c Conn) (broke
 	return err
 }
 
-// CloseReaders closes all reading connections, and lets readers wait until reopen is called. It returns an error if the
-// running reads take longer than wait.
-func (p *Pool) CloseReaders(ctx context.Context, wait time.Duration) (reopen func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
+// CloseReaders closes all reading connections, and lets readers wait until reopen is called. If the running reads take long, it
+// tries again, and returns an error at last.
+func (p *Pool) CloseReaders(ctx context.Context) (reopen func(), err error) {
+	for range closeTries {
+		if reopen, err = p.closeReaders(ctx); err == nil || retry.Wait(ctx, closePause) != nil {
+			return reopen, err
+		}
+	}
+	return reopen, errReadersStay
+}
+
+// closeReaders returns an error if the running reads take longer than closeWait.
+func (p *Pool) closeReaders(ctx context.Context) (reopen func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, closeWait)
 	defer cancel()
 	var all []Conn
 	for range cap(p.readers) {
@@ -323,7 +339,7 @@ func (p *Pool) CloseReaders(ctx context.Context, wait time.Duration) (reopen fun
 			for _, c := range all {
 				p.readers <- c
 			}
-			return nil, ctx.Err()
+			return func() {}, ctx.Err()
 		}
 	}
 	for _, c := range all {

@@ -28,7 +28,7 @@ import (
 // Kind is a kind of records with its number in the store.
 type Kind struct {
 	Number int64
-	Prefix string // the common prefix of the kind's ids
+	Prefix func() string // the prefix of the kind's stored ids, in the transaction that uses it
 	Name   string
 	Spec   *spec.Kind // nil if the spec does not name it
 }

@@ -60,7 +60,7 @@ func New(pool *db.Pool, catalog *catalog.Catalog, records *records.Opener) *Reco
 
 // readHistory reads the periods of a record and their bodies.
 func (h *Records) readHistory(c db.Conn, k *catalog.Kind, id string, limit int) (versions []understudy.Version, err error) {
-	record, err := names.FindRecord(c, k.Number, db.AppendID(nil, k.Prefix, id))
+	record, err := names.FindRecord(c, k.Number, db.AppendID(nil, k.Prefix(), id))
 	if err != nil || record == 0 {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (h *Records) Record(ctx context.Context, source, kind, shape, id string) (*
 			return understudy.ErrNotFound
 		}
 		state, since := int64(records.Gone), int64(0)
-		args := []driver.Value{s.Slot, s.Kind.Number, db.AppendID(nil, s.Kind.Prefix, id)}
+		args := []driver.Value{s.Slot, s.Kind.Number, db.AppendID(nil, s.Kind.Prefix(), id)}
 		_, err := c.QueryRow(selectRecordHeld, args, func(r []driver.Value) {
 			rec.Number, rec.Version, rec.Seen = r[0].(int64)/records.Slots, r[1].(int64), time.Unix(0, r[2].(int64)).UTC()
 			state = r[3].(int64)
@@ -177,7 +177,7 @@ func (h *Records) FindNewestOrNext(ctx context.Context, source, kind, id string,
 		if k == nil {
 			return nil
 		}
-		record, err := names.FindRecordOrNext(c, k.Number, db.AppendID(nil, k.Prefix, id), without)
+		record, err := names.FindRecordOrNext(c, k.Number, db.AppendID(nil, k.Prefix(), id), without)
 		if err != nil {
 			return err
 		}
@@ -218,7 +218,7 @@ func (h *Records) RecordAt(ctx context.Context, source, kind, shape, id string, 
 		if s == nil {
 			return understudy.ErrNotFound
 		}
-		number, err := names.FindRecord(c, s.Kind.Number, db.AppendID(nil, s.Kind.Prefix, id))
+		number, err := names.FindRecord(c, s.Kind.Number, db.AppendID(nil, s.Kind.Prefix(), id))
 		if err == nil && number == 0 {
 			err = understudy.ErrNotFound
 		}

@@ -22,7 +22,7 @@ import (
 
 // Newest is the last step, and lastUnsorted the last one before the three sorts. Both engines have the same steps.
 const (
-	Newest       = 14
+	Newest       = 15
 	lastUnsorted = 9
 	SQLite       = "sqlite" // the folders of the engines
 	PostgreSQL   = "postgres"

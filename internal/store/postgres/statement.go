@@ -92,6 +92,8 @@ func readRow(fields []pgconn.FieldDescription, raw [][]byte) ([]driver.Value, er
 			row[i] = int64(binary.BigEndian.Uint64(b))
 		case oid == pgtype.Int4OID && len(b) == 4:
 			row[i] = int64(int32(binary.BigEndian.Uint32(b)))
+		case oid == pgtype.Int2OID && len(b) == 2:
+			row[i] = int64(int16(binary.BigEndian.Uint16(b)))
 		case oid == pgtype.BoolOID && len(b) == 1:
 			row[i] = int64(b[0])
 		case oid == pgtype.TextOID, oid == pgtype.NameOID:

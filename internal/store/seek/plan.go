@@ -106,7 +106,7 @@ func (p *seekPlan) findNamed(c db.Conn) (*postings.Slice, error) {
 			}
 		}
 		for _, id := range p.q.IDs {
-			ids = append(ids, db.AppendID(nil, k.kind.Prefix, id))
+			ids = append(ids, db.AppendID(nil, k.kind.Prefix(), id))
 		}
 		visit := order.VisitPositions
 		if p.hasConstantEffort() {

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"understudy/internal/store/db"
-	"understudy/kit/retry"
 )
 
 const (
@@ -26,16 +25,12 @@ const (
 	// deleted before records are erased.
 	CopySuffix = "-shrink"
 
-	closeReadersTries = 100                   // how often Shrink tries to close the readers
-	closeReadersWait  = 20 * time.Millisecond // how long readers wait in one attempt
-	closeReadersPause = 50 * time.Millisecond // the pause between two attempts
-	lockWait          = 10 * time.Millisecond // how long Shrink waits for a lock of another process, while readers wait
+	lockWait = 10 * time.Millisecond // how long Shrink waits for a lock of another process, while readers wait
 )
 
 var (
-	errReadersStay = errors.New("a reader uses the database for too long; try again later")
-	errOpened      = errors.New("another process has opened the database, such as store verify; try again when it has ended")
-	errChanged     = errors.New("another process has changed the database meanwhile; try again")
+	errOpened  = errors.New("another process has opened the database, such as store verify; try again when it has ended")
+	errChanged = errors.New("another process has changed the database meanwhile; try again")
 )
 
 // Shrink implements db.Engine. The copy needs as much space as the rows.
@@ -65,17 +60,9 @@ func (e *Engine) shrink(ctx context.Context, p *db.Pool, c *Conn, copied string)
 	if err := clearLog(c); err != nil && !errors.Is(err, errLogHeld) { // otherwise readers wait for this
 		return false, err
 	}
-	var reopen func()
-	for range closeReadersTries {
-		if reopen, err = p.CloseReaders(ctx, closeReadersWait); err == nil {
-			break
-		}
-		if err := retry.Wait(ctx, closeReadersPause); err != nil {
-			return false, err
-		}
-	}
+	reopen, err := p.CloseReaders(ctx)
 	if err != nil {
-		return false, errReadersStay
+		return false, err
 	}
 	defer reopen()
 	if err := e.replace(c, version, copied); err != nil {
