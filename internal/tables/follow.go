@@ -90,13 +90,18 @@ func (f *follower) use(ctx context.Context, do func(s *session) error) error {
 	return do(s)
 }
 
+// limit returns ctx, with a deadline after transactionTimeout if it has none.
+func limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, has := ctx.Deadline(); has {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, transactionTimeout)
+}
+
 // run locks the states of the source and runs do, in one transaction. If ctx has no deadline, it takes at most transactionTimeout.
 func (s *session) run(ctx context.Context, do func(t *transaction)) error {
-	if _, has := ctx.Deadline(); !has {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, transactionTimeout)
-		defer cancel()
-	}
+	ctx, cancel := limit(ctx)
+	defer cancel()
 	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
 		t := &transaction{f: s.f, ctx: ctx, tx: tx, states: map[string]*state{}}
 		if t.err = t.lock(); t.err == nil {
@@ -176,7 +181,9 @@ func (s *session) keepCurrent(ctx context.Context, failures *int) error {
 // follow applies all changes after the stored position.
 func (s *session) follow(ctx context.Context) error {
 	at := int64(0)
-	err := s.conn.QueryRow(ctx, "SELECT position FROM "+s.f.state+" WHERE source = $1 AND kind = ''", s.f.source).Scan(&at)
+	limited, cancel := limit(ctx)
+	err := s.conn.QueryRow(limited, "SELECT position FROM "+s.f.state+" WHERE source = $1 AND kind = ''", s.f.source).Scan(&at)
+	cancel()
 	for err == nil {
 		var changes []understudy.Change
 		if changes, err = s.f.o.Store.ReadChanges(ctx, s.f.source, at, batch); err != nil || len(changes) == 0 {
@@ -296,8 +303,10 @@ func (s *session) fillWanted(ctx context.Context) error {
 			err = s.sweep(ctx, st.name)
 		}
 		if err == nil {
-			_, err = s.conn.Exec(ctx, "UPDATE "+s.f.state+" SET filled = greatest(filled, $3) WHERE source = $1 AND kind = $2", s.f.source, st.name,
-				st.wanted)
+			limited, cancel := limit(ctx)
+			_, err = s.conn.Exec(limited, "UPDATE "+s.f.state+" SET filled = greatest(filled, $3) WHERE source = $1 AND kind = $2", s.f.source,
+				st.name, st.wanted)
+			cancel()
 		}
 	}
 	return err
@@ -349,6 +358,8 @@ func (s *session) sweep(ctx context.Context, kind string) (err error) {
 
 // requestFill makes the leader fill the tables of kinds.
 func (s *session) requestFill(ctx context.Context, kinds []string) error {
+	ctx, cancel := limit(ctx)
+	defer cancel()
 	_, err := s.conn.Exec(ctx, "UPDATE "+s.f.state+" SET wanted = wanted + 1 WHERE source = $1 AND kind = ANY($2)", s.f.source, kinds)
 	return err
 }

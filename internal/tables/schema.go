@@ -87,6 +87,8 @@ func (s *session) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := limit(ctx)
+	defer cancel()
 	err = pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
 		t, isNew, schema := transaction{ctx: ctx, tx: tx}, false, pgx.Identifier{s.f.target.Schema}.Sanitize()
 		t.err = tx.QueryRow(ctx, "SELECT pg_advisory_xact_lock(hashtext($1)) IS NOT NULL AND to_regnamespace($1) IS NULL", schema).Scan(&isNew)
