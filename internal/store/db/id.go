@@ -25,6 +25,7 @@ const (
 	idUUID   = 3  // 16 bytes follow; the id is a UUID in lower case
 	idBase64 = 4  // 16 bytes follow; the id has 22 characters of base64url
 	idNumber = 5  // at most 8 bytes follow; the id is a decimal number without zeros before it
+	idHex    = 6  // 16 bytes follow; the id has 32 hexadecimal digits in lower case
 	idBase62 = 16 // this and the number of the id's letters and digits; their value in base 62 follows
 )
 
@@ -38,11 +39,12 @@ const maxBase62 = 64 // the maximum number of letters and digits in idBase62
 // text of the id.
 func AppendID(dst []byte, prefix, id string) []byte {
 	prefix, all := strings.CutPrefix(prefix, AllForms)
-	if one, ok := understudy.ParseAnyID(id); ok && string(one.Prefix[:]) == prefix {
+	one, isUsual := understudy.ParseAnyID(id)
+	if isUsual && string(one.Prefix[:]) == prefix {
 		return append(append(dst, idUsual), one.Raw[:]...)
 	}
 	start := len(dst)
-	if text, ok := strings.CutPrefix(id, prefix); ok && all {
+	if text, ok := strings.CutPrefix(id, prefix); ok && all && !isUsual {
 		if dst = appendShort(dst, text); len(dst) > start {
 			return dst
 		}
@@ -63,8 +65,13 @@ func appendShort(dst []byte, text string) []byte {
 	if n, err := strconv.ParseUint(text, 10, 64); err == nil && strconv.FormatUint(n, 10) == text {
 		return append(append(dst, idNumber), strings.TrimLeft(string(binary.BigEndian.AppendUint64(nil, n)), "\x00")...)
 	}
-	if raw, err := hex.DecodeString(strings.ReplaceAll(text, "-", "")); err == nil && len(raw) == 16 && formatUUID(raw) == text {
-		return append(append(dst, idUUID), raw...)
+	if raw, err := hex.DecodeString(strings.ReplaceAll(text, "-", "")); err == nil && len(raw) == 16 {
+		switch text {
+		case formatUUID(raw):
+			return append(append(dst, idUUID), raw...)
+		case hex.EncodeToString(raw):
+			return append(append(dst, idHex), raw...)
+		}
 	}
 	if raw, err := base64.RawURLEncoding.Strict().DecodeString(text); err == nil && len(raw) == 16 && len(text) == 22 {
 		return append(append(dst, idBase64), raw...)
@@ -91,6 +98,8 @@ func DecodeID(prefix string, stored []byte) (string, error) {
 	switch form, rest := stored[0], stored[1:]; {
 	case form == idUUID && len(rest) == 16:
 		return prefix + formatUUID(rest), nil
+	case form == idHex && len(rest) == 16:
+		return prefix + hex.EncodeToString(rest), nil
 	case form == idBase64 && len(rest) == 16:
 		return prefix + base64.RawURLEncoding.EncodeToString(rest), nil
 	case form == idNumber && len(rest) <= 8:
