@@ -194,6 +194,7 @@ func wholeServer(gotool string) []part {
 		endToEnd(gotool, "lists", "answers/TestListsFromRecords", "PROVE_LISTS="+or("PROVE_LISTS", listRequests), `requests the same, `, 2*time.Minute),
 		endToEnd(gotool, "lost", "crashes/TestNothingIsLost", "PROVE_WRITES="+or("PROVE_WRITES", lostWrites), `operations in `, 20*time.Minute),
 		withoutLane(gotool),
+		browsers(gotool),
 		hiddenOnPostgreSQL(gotool),
 		readsOnPostgreSQL(gotool),
 		endToEnd(gotool, "full", "vendors/TestCaching", fullCounts+"=1", `passed: `, time.Minute),
@@ -236,6 +237,17 @@ func withoutLane(gotool string) part {
 	p.command = append(p.command, "-skip=^TestBrowser|^TestDocs|^TestSoak")
 	p.sources = p.sources[1:]
 	for _, folder := range askPorts {
+		p.command = append(p.command, "./"+folder)
+		p.sources = append(p.sources, source{module: "e2e", path: "understudy/e2e/" + folder, test: true})
+	}
+	return p
+}
+
+// browsers runs all tests with a browser. make test runs half of them.
+func browsers(gotool string) part {
+	p := endToEnd(gotool, "all", "viewer/TestBrowser.*", "UNDERSTUDY_SEED=", `^ok`, 4*time.Minute)
+	p.name = "all e2e tests with a browser"
+	for _, folder := range []string{"support", "lists"} {
 		p.command = append(p.command, "./"+folder)
 		p.sources = append(p.sources, source{module: "e2e", path: "understudy/e2e/" + folder, test: true})
 	}
