@@ -45,36 +45,45 @@ type erasing struct {
 var selectErasing = &db.Statement{Head: `SELECT g.number, g.erasure, g.source, g.kind, g.record, g.cause, g.bound, g.fields,
 	s.name, k.name
 	FROM erasing g JOIN source s ON s.number = g.source JOIN kind k ON k.number = g.kind
-	WHERE g.state = 0 AND g.erasure = (SELECT min(erasure) FROM erasing WHERE state = 0 AND erasure > 0) ORDER BY g.number LIMIT ?`}
+	WHERE g.number > ? AND g.state = 0 AND g.erasure = (SELECT min(erasure) FROM erasing WHERE state = 0 AND erasure > 0)
+	ORDER BY g.number LIMIT ?`}
 
 // readNext returns the next batch, or nil when no listed record is left.
 func (r *job) readNext(ctx context.Context) (*batch, error) {
-	m := &matchers{texts: map[string]bool{}, numbers: map[string]bool{}, longTexts: map[string]bool{}}
+	m := &matchers{texts: map[string]bool{}, numbers: map[string]bool{}, longTexts: map[[longText]byte][]string{}}
 	b := &batch{job: r, eraser: r.eraser, matches: m, toErase: map[int64]bool{}, ids: map[string]bool{}}
-	err := r.eraser.pool.Read(ctx, func(c db.Conn) error {
-		err := db.VisitRows(c, selectErasing, []driver.Value{int64(eraseBatch)}, func(row []driver.Value) {
-			b.erasure, b.source, b.name = row[1].(int64), row[2].(int64), row[8].(string)
-			e := erasing{number: row[0].(int64), record: row[4].(int64), cause: Cause(row[5].(int64)), bound: row[6].(int64)}
-			e.kind, _ = r.eraser.store.Kind(b.name, row[9].(string))
-			if fields := row[7].(string); fields != "" {
-				e.fields = strings.Split(fields, "\n")
-			}
-			b.records = append(b.records, e)
-		})
-		if err != nil || len(b.records) == 0 {
-			return err
+	for more := true; more && len(b.records) < eraseBatch; {
+		before := len(b.records)
+		if err := r.eraser.pool.Read(ctx, b.readMore); err != nil {
+			return nil, err
 		}
-		for i := range b.records {
-			if err := b.readTexts(c, &b.records[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil || len(b.records) == 0 {
-		return nil, err
+		more = len(b.records) == before+readRecords
+	}
+	if len(b.records) == 0 {
+		return nil, nil
 	}
 	return b, nil
+}
+
+// readMore reads further records of the batch.
+func (b *batch) readMore(c db.Conn) error {
+	before, last := len(b.records), int64(0)
+	if before > 0 {
+		last = b.records[before-1].number
+	}
+	err := db.VisitRows(c, selectErasing, []driver.Value{last, int64(readRecords)}, func(row []driver.Value) {
+		b.erasure, b.source, b.name = row[1].(int64), row[2].(int64), row[8].(string)
+		e := erasing{number: row[0].(int64), record: row[4].(int64), cause: Cause(row[5].(int64)), bound: row[6].(int64)}
+		e.kind, _ = b.eraser.store.Kind(b.name, row[9].(string))
+		if fields := row[7].(string); fields != "" {
+			e.fields = strings.Split(fields, "\n")
+		}
+		b.records = append(b.records, e)
+	})
+	for i := before; i < len(b.records) && err == nil; i++ {
+		err = b.readTexts(c, &b.records[i])
+	}
+	return err
 }
 
 // readTexts reads the id of a record to erase, its versions to erase, and the texts in them.

@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	eraseBatch   = 2048 // the number of records for which the pages are scanned together
-	eraseRecords = 32   // the number of records erased in one transaction; records of the same block are erased together
+	eraseBatch   = 16384 // the maximum number of records for which the pages are scanned together
+	readRecords  = 1024  // the number of records whose texts are read in one transaction
+	eraseRecords = 32    // the number of records erased in one transaction; records of the same block are erased together
 )
 
 // Job is what EraseListed needs in addition to the database. All fields may be nil.

@@ -19,9 +19,9 @@ const minText = 6
 
 // matchers are the texts of erased bodies: the values of all fields that have a class other than price.
 type matchers struct {
-	texts     map[string]bool // the texts without JSON escapes
-	numbers   map[string]bool // the digits of texts that are phone numbers
-	longTexts map[string]bool // the texts that have at least the length longText
+	texts     map[string]bool             // the texts without JSON escapes
+	numbers   map[string]bool             // the digits of texts that are phone numbers
+	longTexts map[[longText]byte][]string // the texts that have at least the length longText, by how they begin
 }
 
 // add collects the texts of a body. If only contains names of fields, add collects only the texts of these fields.
@@ -52,10 +52,11 @@ func (t *matchers) addValue(body []byte, v jsonspan.Value, phone bool) {
 		if len(text) < minText {
 			return
 		}
-		t.texts[text] = true
-		if len(text) >= longText {
-			t.longTexts[text] = true
+		if len(text) >= longText && !t.texts[text] {
+			begins := [longText]byte([]byte(text))
+			t.longTexts[begins] = append(t.longTexts[begins], text)
 		}
+		t.texts[text] = true
 		if n := understudy.ParsePhone(text); phone && len(n.Digits) >= understudy.MinPhoneDigits {
 			t.numbers[n.Digits] = true
 		}
@@ -81,6 +82,9 @@ func (t *matchers) matchPage(sk *codec.Skeleton) bool {
 
 // matchText reports whether a text contains one of the texts or numbers.
 func (t *matchers) matchText(text string) bool {
+	if len(text) < minText {
+		return false
+	}
 	for one := range t.texts {
 		if strings.Contains(text, one) {
 			return true
@@ -91,9 +95,11 @@ func (t *matchers) matchText(text string) bool {
 
 // matchMention reports whether a text contains one of the long texts or numbers.
 func (t *matchers) matchMention(text string) bool {
-	for one := range t.longTexts {
-		if strings.Contains(text, one) {
-			return true
+	for from := 0; from+longText <= len(text); from++ {
+		for _, one := range t.longTexts[[longText]byte([]byte(text[from:from+longText]))] {
+			if strings.HasPrefix(text[from:], one) {
+				return true
+			}
 		}
 	}
 	return t.matchNumber(text)
