@@ -4,6 +4,9 @@
 // Ids are random, so fifty new ids in one large tree would change fifty leaf pages. New ids go into a small table. From
 // there they move on in the order of the tree, as in a log-structured merge tree (O'Neil et al., 1996). Each id is in
 // exactly one of the tables. The view names reads all three.
+//
+// In PostgreSQL new ids go into the largest table at once. There, moving leaves dead rows, which take more space and time than the leaf
+// pages.
 package names
 
 import (
@@ -23,7 +26,8 @@ const (
 )
 
 var (
-	insert          = &db.Statement{Head: "INSERT INTO name_recent (kind, id, record) VALUES ", Tuple: "(?, ?, ?)"}
+	insert = &db.Statement{Head: "INSERT INTO name_recent (kind, id, record) VALUES ", Tuple: "(?, ?, ?)",
+		Standard: "INSERT INTO name (kind, id, record) VALUES {}"}
 	moveRecent      = &db.Statement{Head: "INSERT INTO name_middle SELECT * FROM name_recent ORDER BY kind, id"}
 	deleteRecent    = &db.Statement{Head: "DELETE FROM name_recent"}
 	countMiddle     = &db.Statement{Head: "SELECT count(*) FROM name_middle"}
