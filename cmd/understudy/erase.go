@@ -259,6 +259,9 @@ func (c *storeShrinkCmd) Run(ctx context.Context, p *process) error {
 	}
 	return c.Output.print(p.stdout, at, func(w io.Writer) error {
 		fmt.Fprintf(w, "%d bytes, before %d bytes\n", at.After, at.Before)
+		if at.LongIDs > 0 {
+			fmt.Fprintf(w, "Shorter ids would save %d bytes. They were not stored, because other processes use the database.\n", at.LongIDs)
+		}
 		if at.Distant {
 			fmt.Fprintln(w, "PostgreSQL uses the free space of its tables again. VACUUM FULL gives it back, and locks each table; "+
 				"pg_repack locks none.")

@@ -44,12 +44,14 @@ func (d *Diagnostics) index(ctx context.Context, c understudy.Caller, r *http.Re
 
 // Shrunk describes the newest run that gives free space of the database back to the disk. All sizes are in bytes.
 type Shrunk struct {
-	Running bool   `json:"running"`
-	Before  int64  `json:"before"` // the size of the database with its log
-	After   int64  `json:"after"`
-	Live    int64  `json:"live"`              // about the size of the copy
-	Copied  int64  `json:"copied,omitempty"`  // the size of the copy until now
-	Distant bool   `json:"distant,omitempty"` // the database is PostgreSQL
+	Running bool  `json:"running"`
+	Before  int64 `json:"before"` // the size of the database with its log
+	After   int64 `json:"after"`
+	Live    int64 `json:"live"`              // about the size of the copy
+	Copied  int64 `json:"copied,omitempty"`  // the size of the copy until now
+	Distant bool  `json:"distant,omitempty"` // the database is PostgreSQL
+	// LongIDs is how many bytes shorter ids would save. They were not stored, because other processes use the database.
+	LongIDs int64  `json:"long_ids,omitempty"`
 	Error   string `json:"error,omitempty"`
 }
 

@@ -5,7 +5,6 @@ package store
 import (
 	"context"
 	"database/sql/driver"
-	"slices"
 
 	"understudy/internal/store/db"
 	"understudy/internal/store/locks"
@@ -130,8 +129,9 @@ func (d *DB) Shrink(ctx context.Context) (before, after Space, err error) {
 	if before, err = d.MeasureSpace(ctx); err != nil {
 		return before, after, err
 	}
-	err = d.Eraser.Exclude(ctx, func() error {
-		if err := shortenIDs(ctx, d); err != nil {
+	var long int64
+	err = d.Eraser.Exclude(ctx, func() (err error) {
+		if long, err = shortenIDs(ctx, d); err != nil {
 			return err
 		}
 		return d.pool.Engine.Shrink(ctx, d.pool)
@@ -140,23 +140,30 @@ func (d *DB) Shrink(ctx context.Context) (before, after Space, err error) {
 		return before, after, db.WrapError(true, err, "shrink %s", d.pool.Engine.Name())
 	}
 	after, err = d.MeasureSpace(ctx)
+	after.LongIDs = long
 	return before, after, err
 }
 
 // shortenIDs stores ids in their shortest forms, in one transaction. No reader may see the former tables together with the new forms. So
-// the readers of this process wait for the commit, and nothing is changed if another process uses the database too.
-func shortenIDs(ctx context.Context, d *DB) error {
-	return d.pool.Release(ctx, func(c db.Conn) (bool, error) {
+// the readers of this process wait for the commit, and nothing is changed if another process uses the database too. Then long is how many
+// bytes would be saved.
+func shortenIDs(ctx context.Context, d *DB) (long int64, err error) {
+	err = d.pool.Release(ctx, func(c db.Conn) (bool, error) {
 		reopen := func() {}
 		defer func() { reopen() }()
 		return c.RunTransaction(ctx, func() error {
+			long = 0
 			forms, err := names.FindForms(c)
-			if err != nil || !slices.ContainsFunc(forms, func(f names.Form) bool { return f.Saves > 0 }) {
+			for _, one := range forms {
+				long += one.Saves
+			}
+			if err != nil || long == 0 {
 				return err
 			}
 			if running, err := nodes.CountRunning(c); err != nil || running > 1 {
 				return err
 			}
+			long = 0
 			if err = names.Rewrite(c, forms); err == nil {
 				reopen, err = d.pool.CloseReaders(ctx)
 			}
@@ -169,4 +176,5 @@ func shortenIDs(ctx context.Context, d *DB) error {
 			return err
 		})
 	})
+	return long, err
 }

@@ -111,6 +111,8 @@ type Space struct {
 	Read    Reads  `json:"read"`
 	// Writing is the write that has had the writing connection for longer than a second, or nil.
 	Writing *db.Writing `json:"writing,omitempty"`
+	// LongIDs is how many bytes shorter ids would save. Shrink sets it if it could not store them, because other processes use the database.
+	LongIDs int64 `json:"-"`
 }
 
 // Reads counts what readers have read since the store was opened.

@@ -46,7 +46,7 @@ func (s *Shrinker) Run(ctx context.Context) error {
 		}
 		before, after, err := s.DB.Shrink(ctx)
 		s.mu.Lock()
-		s.state.Running, s.state.After = false, after.File+after.WAL
+		s.state.Running, s.state.After, s.state.LongIDs = false, after.File+after.WAL, after.LongIDs
 		if err != nil {
 			s.state.Error = err.Error()
 		}

@@ -210,12 +210,14 @@ func TestIDsStayWhileAnotherProcessUsesTheDatabase(t *testing.T) {
 		checktest.MustNoError(t, err, "a lease for %s", id)
 	}
 	before := advise(t, db)
-	_, _, err := db.Shrink(t.Context())
+	_, after, err := db.Shrink(t.Context())
 	checktest.MustNoError(t, err, "shrink")
 	checktest.True(t, before > 0, "nothing to save")
+	checktest.Equal(t, after.LongIDs, before, "bytes that shorter ids would save, says the result")
 	checktest.Equal(t, advise(t, db), before, "bytes to save")
 	checktest.MustNoError(t, db.Nodes.Remove(t.Context(), "two"), "remove a process")
-	_, _, err = db.Shrink(t.Context())
+	_, after, err = db.Shrink(t.Context())
 	checktest.MustNoError(t, err, "shrink")
+	checktest.Equal(t, after.LongIDs, 0, "bytes that shorter ids would save, when they were stored")
 	checktest.Equal(t, advise(t, db), 0, "bytes to save by one process")
 }
