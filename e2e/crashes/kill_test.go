@@ -32,14 +32,14 @@ const (
 
 // TestKillServer kills a server under load at random moments and starts it
 // again on the same folder. Every page whose answer said that it was stored is
-// held and what it was, or what upstream says now; nothing is half written. What the audit
+// held and what it was, or what upstream says now; nothing is half written, also while the file is shrunk. What the audit
 // log lists is there for every answer that was given, and its chains are whole.
 func TestKillServer(t *testing.T) {
 	t.Parallel()
 	kills := sample.CountFrom("PROVE_KILLS", killsUsual)
 	up := rig.StartAPI(t, "--latency", "3ms", "--records", "3000").URL("slowapi")
 	rng := rig.Random(t)
-	began, pages, looked, shown := time.Now(), 0, 0, 0
+	began, pages, looked, shown, shrunk := time.Now(), 0, 0, 0, int64(0)
 	for done := 0; done < kills; {
 		l := newLife(t, up, rng)
 		for range min(killsOfAlife, kills-done) {
@@ -47,10 +47,10 @@ func TestKillServer(t *testing.T) {
 			done++
 		}
 		l.end()
-		pages, looked, shown = pages+len(l.stored), looked+l.looked, shown+l.shown
+		pages, looked, shown, shrunk = pages+len(l.stored), looked+l.looked, shown+l.shown, shrunk+l.shrunk.Load()
 	}
-	t.Logf("%d kills in %v, %d pages stored, %d answers looked at, %d records shown and listed", kills, time.Since(began).Round(time.Millisecond),
-		pages, looked, shown)
+	t.Logf("%d kills in %v, %d pages stored, %d answers looked at, %d records shown and listed, %d times shrunk", kills,
+		time.Since(began).Round(time.Millisecond), pages, looked, shown, shrunk)
 }
 
 // glimpse is an answer to a path: from when to when it was asked, by a count of
@@ -77,6 +77,7 @@ type life struct {
 	lost   bool                 // a write of this round was never answered
 	looked int
 	shown  int // answers that the audit log lists before they are given
+	shrunk atomic.Int64
 }
 
 func newLife(t *testing.T, up string, rng *rand.Rand) *life {
@@ -111,6 +112,17 @@ func (l *life) round() {
 		r := rand.New(rand.NewPCG(l.rng.Uint64(), 0))
 		wg.Go(func() {
 			for ctx.Err() == nil && l.one(r) {
+			}
+		})
+	}
+	if l.rng.IntN(3) == 0 { // the server may be killed while it replaces its file
+		wg.Go(func() {
+			shrink := exec.CommandContext(ctx, rig.Program, "store", "shrink")
+			shrink.Dir = l.dir
+			if out, err := shrink.CombinedOutput(); err == nil {
+				l.shrunk.Add(1)
+			} else {
+				l.Logf("store shrink: %v %.200s", err, out)
 			}
 		})
 	}

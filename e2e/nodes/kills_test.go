@@ -65,12 +65,7 @@ func TestKilledNodeFailsNoReadOfTheOthers(t *testing.T) {
 		if i%4 == 0 {
 			awaited, longest = awaited+1, max(longest, awaitLists(resumeTime))
 		}
-		rig.ChooseLane(t, g.dirs[victim])
-		s, err := binary.Start(rig.Program, g.dirs[victim], "serve")
-		checktest.MustNoError(t, err, "start it again")
-		t.Cleanup(func() { checktest.NoError(t, s.Stop(), "stop") })
-		g.nodes[victim] = s
-		l.places[victim].set(s)
+		g.restart(t, l.places[victim], victim)
 	}
 	l.check()
 	writers := tables.check(t, l)
@@ -79,4 +74,15 @@ func TestKilledNodeFailsNoReadOfTheOthers(t *testing.T) {
 		"the table; after %d kills polls and syncs were awaited, at most %v", kills, l.reads.Load(), time.Duration(l.slowest.Load()),
 		l.stale.Load(), l.writes.Load(), l.refused.Load(),
 		len(l.written), l.ended.Load(), writers, awaited, longest)
+}
+
+// restart starts a process that was killed.
+func (g *group) restart(t *testing.T, p *place, node int) {
+	t.Helper()
+	rig.ChooseLane(t, g.dirs[node])
+	s, err := binary.Start(rig.Program, g.dirs[node], "serve")
+	checktest.MustNoError(t, err, "start it again")
+	t.Cleanup(func() { checktest.NoError(t, s.Stop(), "stop") })
+	g.nodes[node] = s
+	p.set(s)
 }
