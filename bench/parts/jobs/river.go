@@ -67,9 +67,6 @@ func (t theirs) newClient(work func()) (*river.Client[pgx.Tx], error) {
 }
 
 func (t theirs) add(ctx context.Context, n int) error {
-	if _, err := t.pool.Exec(ctx, "TRUNCATE river_job"); err != nil {
-		return err
-	}
 	c, err := t.newClient(func() {})
 	for ; n > 0 && err == nil; n -= 1000 {
 		all := make([]river.InsertManyParams, min(n, 1000))
