@@ -261,12 +261,20 @@ type localFlags struct {
 
 // findServer returns the address and the token of the running server.
 func (c *localFlags) findServer(p *process) (datadir.Running, error) {
+	return c.find(p, datadir.ReadRunning)
+}
+
+// find reads with read which process uses the data folder.
+func (c *localFlags) find(p *process, read func(path string) (datadir.Running, error)) (datadir.Running, error) {
 	data, err := (*dataFlags)(c).findData(p)
 	if err != nil {
 		return datadir.Running{}, fmt.Errorf("%w; or name the data folder of a running server with --data", err)
 	}
-	run, err := datadir.ReadRunning(data)
-	if errors.Is(err, os.ErrNotExist) {
+	run, err := read(data)
+	switch {
+	case errors.Is(err, os.ErrNotExist) && run.PID != 0:
+		return run, fmt.Errorf("process %d uses the data folder %s and does not listen yet; try again soon", run.PID, data)
+	case errors.Is(err, os.ErrNotExist):
 		return run, fmt.Errorf("no server runs in the data folder %s; start one with understudy serve, or name another with --data", data)
 	}
 	return run, err

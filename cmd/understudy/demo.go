@@ -1,4 +1,4 @@
-// The demo command: it starts a simulated API, and a server in front of it.
+// The demo command starts a simulated API, and a server in front of it. The slowapi command starts only the simulated API.
 
 package main
 
@@ -191,4 +191,38 @@ func (f worldFlags) open(w world, shape, journal string, now func() time.Time, l
 		Shape: shape, Latency: f.Latency, Records: w.Records, Seed: w.Seed, Epoch: w.Epoch, Cap: f.Cap,
 		Arrivals: f.Arrivals, Quirks: f.Quirks, Journal: journal, Now: now, Logger: log,
 	})
+}
+
+type slowapiCmd struct {
+	World   worldFlags `embed:""`
+	Shape   string     `default:"${shape}" enum:"${shapes}" placeholder:"NAME" help:"Provider to imitate: ${enum} (default ${default})."`
+	Listen  string     `default:"127.0.0.1:4116" placeholder:"HOST:PORT" help:"Address to listen at (default ${default})."`
+	Journal string     `placeholder:"FILE" help:"File that keeps writes, deletions and advances of the clock over a restart."`
+}
+
+// Run runs the simulated API until the first signal.
+func (c *slowapiCmd) Run(ctx context.Context, p *process) (err error) {
+	w, err := c.World.readFlags()
+	if err != nil {
+		return err
+	}
+	if err := config.CheckAddress(c.Listen); err != nil {
+		return usageError{fmt.Errorf("--listen: %w", err)}
+	}
+	log := slog.New(slog.NewTextHandler(p.stderr, nil))
+	api, err := c.World.open(w, c.Shape, c.Journal, time.Now, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, api.Close()) }()
+	l, err := frontend.Listen(ctx, c.Listen, "--listen")
+	if err != nil {
+		return err
+	}
+	var limits config.Limits
+	limits.SetDefaults()
+	f := frontend.NewServer("slowapi", l, api, &limits, frontend.PlainRefusal(), log)
+	fmt.Fprintf(p.stdout, "%-9s %s\n", f.Name, f.URL())
+	printReady(p.stdout)
+	return frontend.Run(ctx, []*frontend.Server{f}, nil)
 }

@@ -45,6 +45,9 @@ var details = map[string]string{
 		"elsewhere.\n\nThe grammar and examples are in docs/reference/search.md.",
 	"serve": "Answers programs at the drop-in address of each source and people at the viewer's address, until Ctrl-C or SIGTERM. " +
 		"SIGHUP reads the settings file again.\n\nTo try it without a settings file or an account: understudy demo",
+	"status": "The exit code is 1 if no server uses the data folder. The figures of a server are on the viewer's page /admin.",
+	"stop": "Sends SIGTERM: the server finishes its requests, stores what it knows and ends. It never signals another process that has " +
+		"the number of a server which was killed.",
 	"store locks": "PostgreSQL: each session waits for the one above it that is less indented. Queries are printed up to their " +
 		"first value. SQLite: the process that writes to the file, and what the server is writing.\n\nDescribed in " +
 		"docs/how-to/locks.md.",

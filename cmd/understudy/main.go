@@ -47,6 +47,9 @@ type commands struct {
 	Serve       serveCmd         `cmd:"" group:"run" help:"Start the server that the settings file describes."`
 	Demo        demoCmd          `cmd:"" group:"run" help:"Start a demo: a simulated slow API and a server in front of it."`
 	Slowapi     slowapiCmd       `cmd:"" group:"run" name:"slowapi" help:"Start the simulated slow API alone."`
+	Status      statusCmd        `cmd:"" group:"run" help:"Show which server uses a data folder, and how it is."`
+	Stop        stopCmd          `cmd:"" group:"run" help:"Stop the server of a data folder, and wait until it has ended."`
+	Reload      reloadCmd        `cmd:"" group:"run" help:"Let a running server read its settings again, and say what was wrong."`
 	Check       checkCmd         `cmd:"" group:"run" help:"Check the settings file and show what it means."`
 	Search      searchCmd        `cmd:"" group:"records" help:"Search the records of a running server."`
 	Tail        tailCmd          `cmd:"" group:"records" help:"Print each change of a record as the server notices it."`

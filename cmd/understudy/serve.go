@@ -1,4 +1,5 @@
-// The serve command: it reads the settings and runs the server.
+// The serve command: it reads the settings and runs the server. It tells a service manager, such as systemd, when the server is ready, ends
+// and hangs.
 
 package main
 
@@ -8,9 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -91,7 +95,12 @@ func (c *serveCmd) serve(ctx context.Context, p *process) (answered bool, err er
 	printAnswering(p, time.Now())
 	h.PrintAddresses(p.stdout)
 	printReady(p.stdout)
-	return true, errors.Join(h.Serve(ctx, nil, []frontend.Task{gctune.Task(p.env, cfg.Limits.MemoryLimit(os.ReadFile))}), dir.Close())
+	manager := findManager(p)
+	manager.notify("READY=1")
+	forget := context.AfterFunc(ctx, func() { manager.notify("STOPPING=1") })
+	defer forget()
+	tasks := []frontend.Task{gctune.Task(p.env, cfg.Limits.MemoryLimit(os.ReadFile)), manager.watch(h.Viewer())}
+	return true, errors.Join(h.Serve(ctx, nil, tasks), dir.Close())
 }
 
 // readSettings returns the settings in the file or those that --generic makes. Flags override them.
@@ -167,4 +176,55 @@ func hangupSignals() (<-chan os.Signal, func()) {
 	ch := make(chan os.Signal, 1) // one waiting signal is enough, because the settings are read after it was sent
 	signal.Notify(ch, syscall.SIGHUP)
 	return ch, func() { signal.Stop(ch) }
+}
+
+// serviceManager is who started the process. The zero value is nobody who wants to be told anything.
+type serviceManager struct {
+	socket   string        // a datagram socket; "@" stands for an abstract one
+	watchdog time.Duration // within which the server must say that it is alive; 0: never
+	log      io.Writer
+}
+
+// findManager reads from the environment who wants to be told (sd_notify(3), sd_watchdog_enabled(3)).
+func findManager(p *process) serviceManager {
+	get := func(name string) string { text, _ := p.env(name); return text }
+	m := serviceManager{socket: get("NOTIFY_SOCKET"), log: p.stderr}
+	if pid := get("WATCHDOG_PID"); pid == "" || pid == fmt.Sprint(os.Getpid()) {
+		micros, _ := strconv.ParseInt(get("WATCHDOG_USEC"), 10, 64) // 0 if it is not set
+		m.watchdog = time.Duration(micros) * time.Microsecond
+	}
+	return m
+}
+
+// notify sends a state. If nobody receives it, the server goes on.
+func (m serviceManager) notify(state string) {
+	if m.socket == "" {
+		return
+	}
+	conn, err := net.Dial("unixgram", m.socket)
+	if err == nil {
+		_, err = io.WriteString(conn, state)
+		err = errors.Join(err, conn.Close())
+	}
+	if err != nil {
+		fmt.Fprintf(m.log, "understudy: the service manager could not be told %s: %v\n", state, err)
+	}
+}
+
+// watch returns a task that says twice within each time of the watchdog that the server is alive, if it answers at its viewer's address.
+func (m serviceManager) watch(viewer string) frontend.Task {
+	return func(ctx context.Context) error {
+		if m.socket == "" || m.watchdog <= 0 {
+			<-ctx.Done() // a task that ends would end the server
+			return nil
+		}
+		client := http.Client{Timeout: m.watchdog / 2, Transport: &http.Transport{DisableKeepAlives: true}}
+		for retry.Wait(ctx, m.watchdog/2) == nil {
+			if answer, err := client.Get(viewer + "/-/health"); err == nil { // whatever it is, somebody answers
+				_ = answer.Body.Close()
+				m.notify("WATCHDOG=1")
+			}
+		}
+		return nil
+	}
 }

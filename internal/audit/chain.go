@@ -19,6 +19,7 @@ import (
 	"understudy"
 	"understudy/internal/datadir"
 	"understudy/internal/smallfile"
+	"understudy/kit/pidfile"
 	"understudy/kit/wal"
 )
 
@@ -130,7 +131,7 @@ func (o *Options) tryOpen(id string) (*chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	held, err := datadir.TryLock(lock)
+	held, err := pidfile.TryLock(lock)
 	if err != nil {
 		_ = lock.Close() // its error is ignored, because err is the cause
 		if held {

@@ -4,8 +4,8 @@ package datadir
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,12 +13,16 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
+
+	"understudy/kit/pidfile"
+	"understudy/kit/retry"
 )
 
 // Dir is a locked data folder.
 type Dir struct {
 	Path  string
-	lock  *os.File
+	file  *pidfile.File
 	temp  bool   // whether Close removes the folder
 	Token string // the token that commands send to the server
 }
@@ -27,8 +31,21 @@ type Dir struct {
 // file can send commands to the server.
 type Running struct {
 	PID    int    `json:"pid"`
-	Viewer string `json:"viewer"` // the URL of the viewer
+	Start  uint64 `json:"start,omitempty"` // as in pidfile.Process
+	Boot   string `json:"boot,omitempty"`
+	Viewer string `json:"viewer"` // the URL of the viewer; "" until the server listens, and for a command that uses the folder
 	Token  string `json:"token"`
+}
+
+// Process returns the process of the server.
+func (r Running) Process() pidfile.Process {
+	return pidfile.Process{PID: r.PID, Start: r.Start, Boot: r.Boot}
+}
+
+// NewRunning describes this process.
+func NewRunning(viewer, token string) Running {
+	p := pidfile.Self()
+	return Running{PID: p.PID, Start: p.Start, Boot: p.Boot, Viewer: viewer, Token: token}
 }
 
 // InUseError is the error of Open if a server already uses the folder.
@@ -43,31 +60,51 @@ func Open(path string, temp bool) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w; choose another with --data", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	token := rand.Text()
+	file, err := pidfile.Hold(filepath.Join(path, runFile), filepath.Join(path, "lock"), NewRunning("", token))
+	if errors.As(err, new(*pidfile.HeldError)) {
+		return nil, newInUseError(path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w; choose another with --data", err)
 	}
-	held, err := TryLock(lock)
-	if err == nil {
-		if err := restrictAccess(path); err != nil {
-			return nil, errors.Join(err, lock.Close())
+	if err := restrictAccess(path); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &Dir{Path: path, file: file, temp: temp, Token: token}, nil
+}
+
+// runFile is the name of the file that says which process uses the folder.
+const runFile = "run.json"
+
+// holderTries is how many milliseconds a process that has just locked the folder may take to write its name.
+const holderTries = 1000
+
+// newInUseError returns an error that names the process which uses the folder.
+func newInUseError(path string) error {
+	who, run := "another process", Running{}
+	for range holderTries {
+		if pidfile.Read(filepath.Join(path, runFile), &run) == nil && run.isAlive() {
+			who = fmt.Sprintf("process %d", run.PID)
+			break
 		}
-		return &Dir{Path: path, lock: lock, temp: temp, Token: rand.Text()}, nil
+		run = Running{}
+		_ = retry.Wait(context.Background(), time.Millisecond) // which does not end
 	}
-	_ = lock.Close()
-	if !held {
-		return nil, fmt.Errorf("data folder %s: lock: %w", path, err)
+	if run.Viewer != "" {
+		who = fmt.Sprintf("the server with viewer %s (process %d)", run.Viewer, run.PID)
 	}
-	who := "another server"
-	info, err := ReadRunning(path)
-	if err == nil {
-		who = fmt.Sprintf("the server with viewer %s (process %d)", info.Viewer, info.PID)
-	}
-	return nil, InUseError{fmt.Errorf("data folder %s is held by %s; stop it or choose another with --data", path, who), info}
+	return InUseError{fmt.Errorf("data folder %s is held by %s; stop it or choose another with --data", path, who), run}
+}
+
+// isAlive reports whether the process of run.json has not ended. It returns false for a process in another container.
+func (r Running) isAlive() bool {
+	handle, err := r.Process().Open()
+	return err == nil && handle.Release() == nil
 }
 
 // ownFiles are the beginnings of the names of all files that Understudy creates in a data folder.
-var ownFiles = []string{"lock", "run.json", StoreFile, MediaFolder, "slowapi.journal", "access.log", DemoFile, AuditName,
+var ownFiles = []string{"lock", runFile, StoreFile, MediaFolder, "slowapi.journal", "access.log", DemoFile, AuditName,
 	AuthorityFile, AuthorityKeyFile, "intents", "profiles", ".new-"}
 
 // restrictAccess removes the rights of group and others from a data folder that contains only Understudy's files. A
@@ -93,23 +130,33 @@ func restrictAccess(path string) error {
 	return nil
 }
 
-// WriteRunning writes run.json, which only its owner can read. viewer is the URL of the viewer.
+// WriteRunning writes the URL of the viewer into run.json, which only its owner can read.
 func (f *Dir) WriteRunning(viewer string) error {
-	data, err := json.Marshal(Running{PID: os.Getpid(), Viewer: viewer, Token: f.Token})
-	if err != nil {
-		return err
-	}
-	return WriteFile(filepath.Join(f.Path, "run.json"), append(data, '\n'))
+	return f.file.Write(NewRunning(viewer, f.Token))
 }
 
-// ReadRunning reads run.json in a data folder.
-func ReadRunning(path string) (Running, error) {
-	var info Running
-	data, err := os.ReadFile(filepath.Join(path, "run.json"))
-	if err != nil {
-		return info, err
+// ReadRunning reads which server uses a data folder. Its error wraps os.ErrNotExist if no server that listens does, also if one was killed.
+func ReadRunning(path string) (run Running, err error) {
+	if run, err = ReadHolder(path); err == nil && run.Viewer == "" {
+		return run, fmt.Errorf("process %d does not listen yet: %w", run.PID, os.ErrNotExist)
 	}
-	return info, json.Unmarshal(data, &info)
+	return run, err
+}
+
+// ReadHolder reads which process uses a data folder, also if it does not listen yet. Its error wraps os.ErrNotExist if none does.
+func ReadHolder(path string) (run Running, err error) {
+	if err := pidfile.Read(filepath.Join(path, runFile), &run); err != nil || run.isAlive() {
+		return run, err
+	}
+	lock, err := os.Open(filepath.Join(path, "lock"))
+	if err != nil {
+		return Running{}, err
+	}
+	held, err := pidfile.TryLock(lock)
+	if err = errors.Join(err, lock.Close()); held {
+		return run, nil // by a process in another container
+	}
+	return Running{}, errors.Join(err, os.ErrNotExist)
 }
 
 // WriteFile replaces a file atomically. After an error or a crash the file has its old content.
@@ -133,15 +180,11 @@ func WriteFile(path string, data []byte) error {
 
 // Close unlocks the folder and removes run.json. If the folder is temporary, Close removes it.
 func (f *Dir) Close() error {
+	err := f.file.Close() // before the folder is removed, because Windows cannot remove an open file
 	if f.temp {
-		err := f.lock.Close() // closed before the folder is removed, because Windows cannot remove an open file
-		return errors.Join(err, os.RemoveAll(f.Path))
+		err = errors.Join(err, os.RemoveAll(f.Path))
 	}
-	err := os.Remove(filepath.Join(f.Path, "run.json"))
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, f.lock.Close())
+	return err
 }
 
 // OpenOrFindServer opens a data folder. If a server uses the folder, it returns how to reach that server, and dir

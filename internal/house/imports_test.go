@@ -17,7 +17,7 @@ var imports = map[string]string{
 		"internal/callers internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
 		"internal/signin internal/slowapi internal/smallfile internal/store internal/store/contents internal/store/locks internal/tables " +
-		"internal/webhook kit/retry kit/suggest kit/touch mirror request spec",
+		"internal/webhook kit/pidfile kit/retry kit/suggest kit/touch mirror request spec",
 	"cmd/understudy/reference": "",
 	"cmd/understudy/specs": ". cmd/understudy/terminal internal/infer internal/openapi internal/smallfile " +
 		"kit/jsonspan kit/retry request spec upstream",
@@ -45,7 +45,7 @@ var imports = map[string]string{
 		"internal/watch " +
 		"kit/accesslog kit/dispatch kit/limiter kit/onlinestat kit/retry kit/semaphore mirror request spec upstream spec/auth",
 	"internal/app/gctune":  "",
-	"internal/audit":       ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/retry kit/wal",
+	"internal/audit":       ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/pidfile kit/retry kit/wal",
 	"internal/app/lastday": ".",
 	"internal/app/operations": ". internal/crawl internal/datadir internal/diagnostics internal/forecast internal/jobs internal/store " +
 		"internal/store/contents internal/store/erase kit/retry kit/suggest mirror spec",
@@ -61,7 +61,7 @@ var imports = map[string]string{
 		"kit/jsonspan kit/retry kit/suggest request spec spec/paging",
 	"internal/crawl/overlap": ".",
 	"internal/credentials":   ".",
-	"internal/datadir":       "",
+	"internal/datadir":       "kit/pidfile kit/retry",
 	"internal/diagnostics": ". internal/access internal/audit internal/connect internal/credentials internal/diagnostics/profile " +
 		"internal/jobs internal/jsonapi internal/store internal/store/erase kit/jsonhttp request",
 	"internal/diagnostics/profile": ".",
