@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"understudy/internal/checktest"
+	"understudy/kit/logline"
 )
 
 func TestParseDurationReadsDaysAndWeeks(t *testing.T) {
@@ -91,6 +92,11 @@ func TestSecretDoesNotLeak(t *testing.T) {
 	out.Write(b)
 	slog.New(slog.NewTextHandler(&out, nil)).Info("m", "secret", s, "holder", holder)
 	slog.New(slog.NewJSONHandler(&out, nil)).Info("m", "secret", s, "holder", holder)
+	for _, format := range []logline.Format{logline.Logfmt, logline.JSON, logline.Terminal} {
+		slog.New(logline.New(&out, logline.Options{Format: format})).With("secret", s, "holder", &holder).
+			Info("m", "secret", s, "pointer", &s, "holder", holder, "list", []Secret{s}, "map", map[string]Secret{"k": s},
+				slog.Group("g", "secret", s))
+	}
 	fmt.Fprint(&out, s, s.String(), s.GoString(), fmt.Errorf("with %v: %w", s, ErrInvalid))
 	for _, leak := range []string{text, fmt.Sprintf("%x", text), fmt.Sprintf("%X", text)} {
 		if strings.Contains(out.String(), leak) {

@@ -23,6 +23,7 @@ import (
 	"understudy/internal/datadir"
 	"understudy/internal/frontend"
 	"understudy/internal/slowapi"
+	"understudy/kit/logline"
 )
 
 type demoCmd struct {
@@ -50,7 +51,9 @@ func (c *demoCmd) Run(ctx context.Context, p *process) (err error) {
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	levels := &logline.Levels{}
+	levels.Set(slog.LevelWarn, nil)
+	log := slog.New(logline.New(p.stderr, logline.Options{Levels: levels}))
 	api, err := c.World.open(w, "", filepath.Join(dir.Path, "slowapi.journal"), time.Now, log)
 	if err != nil {
 		return err
@@ -209,7 +212,7 @@ func (c *slowapiCmd) Run(ctx context.Context, p *process) (err error) {
 	if err := config.CheckAddress(c.Listen); err != nil {
 		return usageError{fmt.Errorf("--listen: %w", err)}
 	}
-	log := slog.New(slog.NewTextHandler(p.stderr, nil))
+	log := slog.New(logline.New(p.stderr, logline.Options{}))
 	api, err := c.World.open(w, c.Shape, c.Journal, time.Now, log)
 	if err != nil {
 		return err

@@ -82,7 +82,8 @@ type App struct {
 // Build opens everything in the order in which the packages depend on each other. After an error it closes what
 // it has opened.
 func Build(ctx context.Context, o Options) (a *App, err error) {
-	a = &App{opts: o, log: newLogger(o), settings: newLiveSettings(o.Settings), clients: map[string]*upstream.Client{}}
+	settings := newLiveSettings(o)
+	a = &App{opts: o, log: slog.New(settings.lines), settings: settings, clients: map[string]*upstream.Client{}}
 	if o.By == "config" {
 		secrets := config.WarnOfBlanks(o.Secrets, o.Settings, func(warning string) { a.log.Warn("settings", "warning", warning) })
 		a.opts.Secrets = a.settings.secrets.Record(secrets)
@@ -133,18 +134,6 @@ func Build(ctx context.Context, o Options) (a *App, err error) {
 		kept[src.Name] = o.Settings.Sources[src.Name].Sync
 	}
 	return a, a.crawler.Load(ctx, kept)
-}
-
-// newLogger returns the application's logger, with the format and the level of the settings.
-func newLogger(b Options) *slog.Logger {
-	o := &slog.HandlerOptions{Level: b.Settings.Log.Level.Std()}
-	if b.Offline {
-		o.Level = max(slog.LevelWarn, b.Settings.Log.Level.Std()) // a command prints its result itself, so the log has only warnings
-	}
-	if b.Settings.Log.Format == config.FormatJSON {
-		return slog.New(slog.NewJSONHandler(b.Stderr, o))
-	}
-	return slog.New(slog.NewTextHandler(b.Stderr, o))
 }
 
 // close closes what Build opened, in reverse order.

@@ -20,6 +20,7 @@ import (
 	"understudy/internal/diagnostics/profile"
 	"understudy/internal/frontend"
 	"understudy/kit/accesslog"
+	"understudy/kit/logline"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -100,7 +101,7 @@ func (a *App) openAccessLog() error {
 		p.access, p.file = accesslog.New(f), f
 	}
 	a.tasks = append(a.tasks, p.access.Run)
-	p.access.JSON = c.Format == config.FormatJSON
+	p.access.SetJSON(c.Format.Std() == logline.JSON)
 	p.access.IsID = func(text string) bool {
 		return slices.ContainsFunc(a.sources, func(s *spec.Source) bool { return s.Spec.HasID(text) })
 	}

@@ -24,14 +24,17 @@ import (
 	"understudy/internal/search/columns"
 	"understudy/internal/tables"
 	"understudy/internal/watch"
+	"understudy/kit/logline"
 	"understudy/kit/retry"
 	"understudy/mirror"
 	"understudy/spec"
 	"understudy/upstream"
 )
 
-// liveSettings are the current settings, and the result of the last attempt to read them.
+// liveSettings are the current settings, the log that they apply to, and the result of the last attempt to read them.
 type liveSettings struct {
+	lines    *logline.Handler // writes the server log
+	levels   logline.Levels
 	current  atomic.Pointer[config.Settings]                // the settings in use
 	upstream atomic.Pointer[map[string][]understudy.Secret] // the secrets of the sources
 	secrets  config.SecretSums
@@ -41,11 +44,26 @@ type liveSettings struct {
 	lastReload diagnostics.Settings // the result of the last attempt to read the settings
 }
 
-func newLiveSettings(cfg *config.Settings) *liveSettings {
+func newLiveSettings(o Options) *liveSettings {
 	l := &liveSettings{}
-	l.current.Store(cfg)
+	l.lines = logline.New(o.Stderr, logline.Options{Levels: &l.levels, NoColor: os.Getenv("NO_COLOR") != ""})
+	l.setLog(o.Settings)
+	if o.Offline {
+		l.levels.Set(max(slog.LevelWarn, o.Settings.Log.Level.Std()), nil) // a command prints its result itself
+	}
+	l.current.Store(o.Settings)
 	l.noteLoad(nil, nil)
 	return l
+}
+
+// setLog applies the settings of the server log.
+func (l *liveSettings) setLog(cfg *config.Settings) {
+	packages := map[string]slog.Level{}
+	for name, level := range cfg.Log.Levels {
+		packages[name] = level.Std()
+	}
+	l.lines.SetFormat(cfg.Log.Format.Std())
+	l.levels.Set(cfg.Log.Level.Std(), packages)
 }
 
 // hookSecret returns the secret with which the upstream of a source signs its callbacks.
@@ -265,6 +283,8 @@ func (e *enforcer) apply(cfg *config.Settings, secrets map[string][]understudy.S
 	for _, f := range e.ports.servers {
 		f.SetLimit(cfg.Limits.Connections)
 	}
+	e.settings.setLog(cfg)
+	e.ports.access.SetJSON(cfg.Log.Format.Std() == logline.JSON)
 	e.settings.current.Store(cfg)
 }
 

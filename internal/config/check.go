@@ -82,6 +82,12 @@ func (c *Settings) check() error {
 	if err := c.checkAudit(); err != nil {
 		bad("audit.%w", err)
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Log.Levels)) {
+		if !slices.Contains(logPackages, name) {
+			bad("log.levels: %q does not log; write any of %s%s", understudy.Clip(name), strings.Join(logPackages, ", "),
+				suggest.Hint(understudy.Clip(name), logPackages))
+		}
+	}
 	if _, taken := c.Roles[understudy.RoleAll]; taken {
 		bad("roles.all: that role is built in; choose another name")
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"understudy/internal/datadir"
@@ -284,13 +285,15 @@ type nodesConfig struct {
 }
 
 type logConfig struct {
-	Access string   `yaml:"access"`
-	Format string   `yaml:"format"`
-	Level  logLevel `yaml:"level"`
+	Access string              `yaml:"access"`
+	Format logFormat           `yaml:"format"`
+	Level  logLevel            `yaml:"level"`
+	Levels map[string]logLevel `yaml:"levels"`
 }
 
-// FormatJSON is the value of log.format for JSON lines.
-const FormatJSON = "json"
+// logPackages are the packages that log.levels can name. A name includes the packages below it.
+var logPackages = strings.Fields("actions agents app audit crawl diagnostics feed fleet forecast frontend jobs mirror proxy " +
+	"search store tables upstream viewer watch")
 
 // setDefaults sets missing settings: first to defaults that depend on other settings, then to the defaults of the table.
 func (c *Settings) setDefaults() {

@@ -3,12 +3,20 @@
 package config
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"understudy/kit/logline"
 )
 
 var update = flag.Bool("update", false, "write docs/reference/settings.md from settings.txt")
@@ -229,6 +237,58 @@ mirror: {memory: 10MiB, newest: 10s}
 		if got := strings.Join(NeedRestart(read(), read(c.change...)), " "); got != c.want {
 			t.Errorf("%q: %q, want %q", c.change, got, c.want)
 		}
+	}
+}
+
+func TestLogSettings(t *testing.T) {
+	for text, want := range map[string]string{
+		"log: {format: tekst}":            `line 1: "tekst" is not a format; write logfmt, json or terminal`,
+		"log: {level: loud}":              `line 1: "loud" is not a level; write debug, info, warn or error`,
+		"log: {levels: {jobs: loud}}":     `line 1: "loud" is not a level; write debug, info, warn or error`,
+		"log: {levels: {job: debug}}":     `log.levels: "job" does not log; write any of actions, agents, app, `,
+		"log: {levels: {slowapi: debug}}": `log.levels: "slowapi" does not log; write any of actions, agents, app, `,
+	} {
+		if _, err := Parse([]byte(text), noEnv); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	for text, want := range map[string]logline.Format{"": logline.Logfmt, "format: logfmt, ": logline.Logfmt, "format: text, ": logline.Logfmt,
+		"format: json, ": logline.JSON, "format: terminal, ": logline.Terminal} {
+		c, err := Parse([]byte("log: {"+text+"levels: {jobs: debug, store: warn}}"), noEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Log.Format.Std(); got != want {
+			t.Errorf("%q is format %d, want %d", text, got, want)
+		}
+		if l := c.Log.Levels; len(l) != 2 || l["jobs"].Std() != slog.LevelDebug || l["store"].Std() != slog.LevelWarn {
+			t.Errorf("the levels are %v", l)
+		}
+	}
+}
+
+// log.levels knows every package of the server that has a logger.
+func TestLogPackages(t *testing.T) {
+	found := map[string]bool{}
+	for _, root := range []string{"../../internal", "../../mirror", "../../upstream"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if bytes.Contains(text, []byte("*slog.Logger")) {
+				name, _, _ := strings.Cut(filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(path, "../../"), "internal/")), "/")
+				found[name] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	delete(found, "slowapi") // a simulator, which is no part of the server
+	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, logPackages) {
+		t.Errorf("packages with a logger: %v, want %v", got, logPackages)
 	}
 }
 

@@ -14,13 +14,15 @@ import (
 
 	"understudy"
 	"understudy/internal/signin"
+	"understudy/kit/logline"
 )
 
 type (
-	Duration time.Duration // a duration, written as 30s, 5m or 30d
-	logLevel slog.Level    // a log level, written as debug, info, warn or error
-	size     int64         // a number of bytes, written as 64MiB, 10GiB or 1000
-	date     time.Time     // a time, written as 2027-01-01 or in the form of RFC 3339
+	Duration  time.Duration  // a duration, written as 30s, 5m or 30d
+	logLevel  slog.Level     // a log level, written as debug, info, warn or error
+	logFormat logline.Format // the format of log lines, written as logfmt, json or terminal
+	size      int64          // a number of bytes, written as 64MiB, 10GiB or 1000
+	date      time.Time      // a time, written as 2027-01-01 or in the form of RFC 3339
 )
 
 // UnmarshalYAML reads a duration that is not negative.
@@ -46,6 +48,20 @@ func (l *logLevel) UnmarshalYAML(n *yaml.Node) error {
 
 // Std returns the level as a slog.Level.
 func (l logLevel) Std() slog.Level { return slog.Level(l) }
+
+// UnmarshalYAML reads the name of a format. text is the former name of logfmt.
+func (f *logFormat) UnmarshalYAML(n *yaml.Node) error {
+	formats := map[string]logline.Format{"logfmt": logline.Logfmt, "text": logline.Logfmt, "json": logline.JSON, "terminal": logline.Terminal}
+	format, ok := formats[n.Value]
+	if !ok {
+		return fmt.Errorf("line %d: %q is not a format; write logfmt, json or terminal", n.Line, understudy.Clip(n.Value))
+	}
+	*f = logFormat(format)
+	return nil
+}
+
+// Std returns the format as a logline.Format.
+func (f logFormat) Std() logline.Format { return logline.Format(f) }
 
 // UnmarshalYAML reads a number of bytes with an optional binary or decimal unit.
 func (s *size) UnmarshalYAML(n *yaml.Node) error {

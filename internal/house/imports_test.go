@@ -17,7 +17,7 @@ var imports = map[string]string{
 		"internal/callers internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
 		"internal/signin internal/slowapi internal/smallfile internal/store internal/store/contents internal/store/locks internal/tables " +
-		"internal/webhook kit/pidfile kit/retry kit/suggest kit/touch mirror request spec",
+		"internal/webhook kit/logline kit/pidfile kit/retry kit/suggest kit/touch mirror request spec",
 	"cmd/understudy/reference": "",
 	"cmd/understudy/specs": ". cmd/understudy/terminal internal/infer internal/openapi internal/smallfile " +
 		"kit/jsonspan kit/retry request spec upstream",
@@ -43,7 +43,7 @@ var imports = map[string]string{
 		"internal/outbox internal/proxy internal/query internal/search internal/search/columns internal/signin internal/store " +
 		"internal/store/contents internal/store/intents internal/store/nodes internal/tables internal/viewer internal/viewer/page " +
 		"internal/watch " +
-		"kit/accesslog kit/dispatch kit/limiter kit/onlinestat kit/retry kit/semaphore mirror request spec upstream spec/auth",
+		"kit/accesslog kit/dispatch kit/limiter kit/logline kit/onlinestat kit/retry kit/semaphore mirror request spec upstream spec/auth",
 	"internal/app/gctune":  "",
 	"internal/audit":       ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/pidfile kit/retry kit/wal",
 	"internal/app/lastday": ".",
@@ -54,7 +54,7 @@ var imports = map[string]string{
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/connect internal/credentials " +
 		"internal/datadir internal/feed internal/store internal/store/contents " +
 		"internal/signin internal/smallfile internal/tables internal/watch internal/webhook " +
-		"kit/charset kit/header kit/suggest mirror mirror/shadow " +
+		"kit/charset kit/header kit/logline kit/suggest mirror mirror/shadow " +
 		"spec upstream upstream/tokens",
 	"internal/connect": "internal/datadir internal/smallfile internal/webhook kit/accesslog kit/jsonhttp kit/limiter spec",
 	"internal/crawl": ". internal/crawl/overlap internal/jobs internal/jsonapi internal/query kit/cycle kit/folder " +

@@ -40,10 +40,9 @@ type Log struct {
 	// IsID reports whether a text is an id, so that its digits are not a phone number. If IsID is nil, no text
 	// is an id. Set it before the first line.
 	IsID func(text string) bool
-	// JSON makes Log write each line as a JSON object. Set it before the first line.
-	JSON bool
 
 	mu      sync.Mutex
+	json    bool // whether a line is a JSON object
 	pending []byte
 	dropped int64
 
@@ -64,6 +63,16 @@ const flushSize = 64 << 10
 // New returns a log that writes to w.
 func New(w io.Writer) *Log { return &Log{w: w, full: make(chan struct{}, 1)} }
 
+// SetJSON sets whether the next lines are JSON objects in place of logfmt.
+func (l *Log) SetJSON(on bool) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.json = on
+}
+
 // Add adds a line to the log. It never waits for the writer.
 func (l *Log) Add(line *Line) {
 	if l == nil || line.Skip {
@@ -75,7 +84,7 @@ func (l *Log) Add(line *Line) {
 		l.mu.Unlock()
 		return
 	}
-	if l.JSON {
+	if l.json {
 		l.pending = line.appendJSON(l.pending, l.IsID)
 	} else {
 		l.pending = line.appendTo(l.pending, l.IsID)
@@ -118,11 +127,11 @@ func (l *Log) Flush() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	l.mu.Lock()
-	out, dropped := l.pending, l.dropped
+	out, dropped, asJSON := l.pending, l.dropped, l.json
 	l.pending, l.dropped = l.spare[:0], 0
 	l.mu.Unlock()
 	switch {
-	case dropped > 0 && l.JSON:
+	case dropped > 0 && asJSON:
 		out = fmt.Appendf(out, "{\"dropped\":%d}\n", dropped)
 	case dropped > 0:
 		out = fmt.Appendf(out, "dropped=%d\n", dropped)
