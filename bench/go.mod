@@ -6,16 +6,20 @@ require (
 	github.com/google/go-github/v88 v88.0.0
 	github.com/google/pprof v0.0.0-20261016150608-1facf8f91b50
 	github.com/maypok86/otter/v2 v2.4.0
+	github.com/phuslu/log v1.0.121
 	github.com/riverqueue/river v0.51.0
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.0
+	github.com/rs/zerolog v1.35.1
 	github.com/tidwall/wal v1.2.1
 	github.com/twilio/twilio-go v1.31.0
 	go.etcd.io/bbolt v1.4.3
+	go.uber.org/zap v1.28.0
 	modernc.org/sqlite v1.60.1
 	understudy v0.0.0
 )
 
 require (
+	github.com/mattn/go-colorable v0.1.14 // indirect
 	github.com/riverqueue/river/riverdriver v0.51.0 // indirect
 	github.com/riverqueue/river/rivershared v0.51.0 // indirect
 	github.com/riverqueue/river/rivertype v0.51.0 // indirect
