@@ -1,3 +1,5 @@
+//go:build unix
+
 // A crowd: many subscribers at once, and one among them that takes nothing.
 
 package feed

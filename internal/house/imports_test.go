@@ -143,7 +143,7 @@ var imports = map[string]string{
 	"internal/store/postgres":      ". internal/store/db internal/store/locks internal/store/migrations kit/retry",
 	"internal/store/locks":         "",
 	"internal/store/migrations":    "internal/store/db",
-	"internal/store/pgtest":        "",
+	"internal/store/pgtest":        "internal/datadir",
 	"internal/store/conditiontest": "kit/tokenizer",
 	"internal/store/storetest": ". internal/checktest internal/query internal/sample internal/store internal/store/conditiontest " +
 		"internal/store/erase internal/store/pgtest internal/store/verify kit/tokenizer request spec spec/paging spec/spectest",

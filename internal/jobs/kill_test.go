@@ -25,6 +25,7 @@ import (
 	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
+	"understudy/kit/pidfile"
 )
 
 const (
@@ -79,7 +80,7 @@ func killedKinds(folder string) []jobs.Kind {
 				return err
 			}
 			defer f.Close()
-			if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			if held, err := pidfile.TryLock(f); !held && err == nil {
 				return run(ctx, r)
 			}
 		}

@@ -1,3 +1,5 @@
+//go:build unix
+
 // The price of a page: lists of calls and messages, from request to the bytes of the answer.
 package slowapi_test
 

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Contents and kill -9; contents and a full disk.
 
 package contents_test

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -63,7 +62,7 @@ func startBouncer(dsn string, settings ...string) (through string, stop func() e
 	if err != nil {
 		return "", nil, err
 	}
-	account, err := serverAccount()
+	attributes, err := serverAttributes()
 	if err != nil {
 		return "", nil, err
 	}
@@ -81,7 +80,7 @@ func startBouncer(dsn string, settings ...string) (through string, stop func() e
 	}
 	cmd := exec.Command("/bin/sh", "-c", bouncerScript, "pgtest", "/usr/sbin/pgbouncer", file)
 	cmd.Stdin, cmd.Dir = stdin, "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: account} // as in startServer
+	cmd.SysProcAttr = attributes
 	if err := errors.Join(cmd.Start(), stdin.Close()); err != nil {
 		return "", nil, errors.Join(err, pipe.Close())
 	}

@@ -10,17 +10,17 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"understudy/internal/datadir"
 )
 
 const (
@@ -137,7 +137,7 @@ func startServer(folder, primary string, settings ...string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	account, err := serverAccount()
+	attributes, err := serverAttributes()
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +149,7 @@ func startServer(folder, primary string, settings ...string) (*server, error) {
 	s.watchdog = exec.Command("/bin/sh", args...)
 	s.watchdog.Dir = "/"
 	s.watchdog.Env = []string{"PATH=" + os.Getenv("PATH"), "TZ=UTC", "PRIMARY=" + primary} // without PGPORT and PGDATA
-	// The server has a session of its own. So it gets no signal when a terminal or CI ends the process group of the tests.
-	s.watchdog.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: account}
+	s.watchdog.SysProcAttr = attributes
 	if err := s.start(); err != nil {
 		return nil, fmt.Errorf("pgtest: start PostgreSQL in %s: %w", s.folder, err)
 	}
@@ -279,35 +278,13 @@ func findPrograms(pattern, path string) (string, error) {
 	return "", errors.New("pgtest: PostgreSQL is not installed; make setup installs it, and on Debian: apt-get install postgresql")
 }
 
-// serverAccount returns the account that runs the server. It returns nil for the account of the tests. If that account is
-// root, it returns another account, because PostgreSQL refuses to run as root.
-func serverAccount() (*syscall.Credential, error) {
-	if os.Geteuid() != 0 {
-		return nil, nil
-	}
-	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
-		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
-		if err := errors.Join(err1, err2); err != nil {
-			return nil, fmt.Errorf("pgtest: account %s: %w", name, err)
-		}
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-	}
-	return nil, errors.New("pgtest: PostgreSQL does not run as root, and there is no account postgres or nobody")
-}
-
 // newFolder returns the path of a folder that does not exist. The path is short, because the path of a socket has at most
 // 107 bytes. The folder is in memory if there is enough memory. Files are created there ten times as fast as on a disk,
 // and a database has hundreds of files.
 func newFolder() string {
 	const memory, minFree = "/dev/shm", 4 << 30
 	parent := "/tmp"
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(memory, &fs); err == nil && uint64(fs.Bavail)*uint64(fs.Bsize) >= minFree {
+	if free, err := datadir.CountFree(memory); err == nil && free >= minFree {
 		parent = memory
 	}
 	return folderIn(parent)

@@ -11,9 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"understudy/internal/store"
 )
@@ -98,11 +96,4 @@ func FileSize(t *testing.T, path string) int64 {
 		t.Fatal(err)
 	}
 	return info.Size()
-}
-
-// CPUTime returns the processor time this process has used, all threads together.
-func CPUTime() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

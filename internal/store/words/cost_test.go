@@ -1,3 +1,5 @@
+//go:build unix
+
 // What words cost in FTS5, and what they would cost as entries of the index of terms.
 
 package words
