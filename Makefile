@@ -6,8 +6,15 @@ TOOL    := $(GO) tool -modfile=tools/go.mod
 SEED    ?= $(shell date +%s)
 export CGO_ENABLED ?= 1
 
+# make module PATH=… names a path of Go. The commands still need the PATH that make itself was started with.
+ifeq ($(origin PATH),command line)
+MODULE := $(PATH)
+override PATH := $(shell if [ -r /proc/$$PPID/environ ]; then while IFS= read -r -d '' line; do \
+  [[ $$line != PATH=* ]] || echo "$${line/PATH=/}"; done </proc/$$PPID/environ; else echo "$$PATH"; fi)
+endif
+
 .DEFAULT_GOAL := help
-.PHONY: help run lines sample test prove lint bench build clean setup screens docs
+.PHONY: help run lines sample test prove lint bench build clean setup screens docs release module
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +45,12 @@ bench: build ## measure: results go to bench/results
 
 setup: ## install what tests need from Debian's packages, when it is absent
 	@tools/steps setup
+
+release: ## write what is published into bin/release: VERSION=v0.1.0, URL=where it will be downloaded from
+	@VERSION="$(VERSION)" URL="$(URL)" tools/steps release
+
+module: ## give the Go module another path: PATH=host/owner/understudy
+	@tools/steps module "$(MODULE)"
 
 docs: ## write the documentation as HTML files into .cache/docs, and check its links
 	@$(GO) run ./cmd/site .cache/docs

@@ -207,6 +207,11 @@ func wholeServer(gotool string) []part {
 		endToEnd(gotool, "full", "vendors/TestPackagesOfWholeDocuments", fullCounts+"=1", `operations equal`, 4*time.Minute),
 	}
 	for _, test := range []string{
+		"TestReleaseIsReproducible", "TestOtherPlatformsCompile", "TestDebianPackageInItsSystem", "TestRenamedModuleIsBuiltElsewhere",
+	} {
+		all = append(all, ofRelease(gotool, test))
+	}
+	for _, test := range []string{
 		"markers/TestMarkers", "markers/TestMarkersOnPostgreSQL", "hidden/TestHiddenRows", "hidden/TestFirstListUnderRowRulesShowsWhatWasJustWritten",
 		"hidden/TestMaskedSearch", "sdk/TestEveryPackageWalksEveryList", "connect/TestPackagesWalkThroughTunnels",
 		"viewer/TestBrowserSmallScreen", "viewer/TestBrowserAxe", "hidden/TestHiddenValuesReadAsMuchAsUnknownOnes",
@@ -299,6 +304,16 @@ func endToEnd(gotool, what, where, env, told string, usual time.Duration) part {
 		sources: []source{{module: "e2e", path: "understudy/e2e/" + folder, test: true}, {module: "e2e", path: "understudy/cmd/understudy"}},
 		command: []string{gotool, "test", "-count=1", "-v", "-timeout=2h", "-run=^" + test + "$", "./" + folder},
 		tell:    regexp.MustCompile(`(?m)^.*(` + told + `|--- FAIL|panic).*$`),
+	}
+}
+
+// ofRelease is a test of what is released.
+func ofRelease(gotool, test string) part {
+	return part{
+		name: "release " + test, dir: "bench", usual: 10 * time.Minute, limit: time.Hour, env: []string{fullCounts + "=1"},
+		sources: []source{{module: "bench", path: "understudy/bench/release", test: true}, {module: "bench", path: "understudy/cmd/understudy"}},
+		command: []string{gotool, "test", "-count=1", "-v", "-timeout=1h", "-run=^" + test + "$", "./release"},
+		tell:    regexp.MustCompile(`(?m)^.*(--- PASS|--- FAIL|panic).*$`),
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -93,7 +94,7 @@ func newParser(cli *commands, stdout, stderr io.Writer, exit func(code int)) (*k
 		kong.Description(description),
 		kong.Writers(stdout, stderr),
 		kong.Exit(exit),
-		kong.Vars{"shape": slowapi.DefaultShape, "shapes": slowapi.Shapes, "shells": reference.Shells, "version": "understudy " + version()},
+		kong.Vars{"shape": slowapi.DefaultShape, "shapes": slowapi.Shapes, "shells": reference.Shells, "version": describeVersion()},
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: maxHelpColumns}),
 		kong.Help(printHelp),
@@ -217,26 +218,39 @@ type versionCmd struct{}
 
 // Run prints the version of Understudy.
 func (versionCmd) Run(p *process) error {
-	_, err := fmt.Fprintln(p.stdout, "understudy", version())
+	_, err := fmt.Fprintln(p.stdout, describeVersion())
 	return err
 }
 
-// version returns the version of the module and of Go. If the module has no version, it returns the revision from
-// which the program was built.
+// The linker sets these in a release: its version, and the commit from which it was built with the commit's date.
+var release, commit, commitDate string
+
+// version returns the version of the module and of Go.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+	var module string
+	if info, ok := debug.ReadBuildInfo(); ok {
+		module = info.Main.Version
 	}
-	v, dirty := info.Main.Version, ""
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision" && (v == "" || v == "(devel)"):
-			v = s.Value[:min(12, len(s.Value))]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			dirty = "+changes"
+	return cmp.Or(release, module, "(devel)") + " " + runtime.Version()
+}
+
+// describeVersion returns the version with the commit from which the program was built, if it is known.
+func describeVersion() string {
+	built, date, changes := commit, commitDate, ""
+	if info, ok := debug.ReadBuildInfo(); ok && built == "" {
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				built = s.Value
+			case s.Key == "vcs.time":
+				date = s.Value
+			case s.Key == "vcs.modified" && s.Value == "true":
+				changes = "+changes"
+			}
 		}
 	}
-	v = cmp.Or(v, "(devel)")
-	return v + dirty + " " + info.GoVersion
+	if built == "" {
+		return "understudy " + version()
+	}
+	return fmt.Sprintf("understudy %s (commit %s%s, %s)", version(), built[:min(12, len(built))], changes, date)
 }

@@ -191,6 +191,7 @@ func (d *desk) exists(command, where string) {
 	if !isMake {
 		return
 	}
+	target, _, _ = strings.Cut(target, " ") // variables follow
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil || !regexp.MustCompile(`(?m)^`+target+`:`).Match(makefile) {
 		d.t.Errorf("%s: the Makefile has no %s: %v", command, target, err)

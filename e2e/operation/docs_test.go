@@ -32,6 +32,17 @@ var elsewhere = map[string]string{
 	"understudy tables status":        "TestTablesAsDocumented in e2e/operation/tables_test.go",
 	"understudy tables rebuild calls": "TestTablesAsDocumented in e2e/operation/tables_test.go",
 
+	"curl -fsSL https://downloads.example/understudy/v0.1.0/install.sh | sh":             "TestInstallerInstallsFiles in bench/release/release_test.go",
+	"curl -fsSLO https://downloads.example/understudy/v0.1.0/understudy_0.1.0_amd64.deb": "TestDebianReadsThePackage in bench/release/release_test.go",
+	"curl -fsSLO https://downloads.example/understudy/v0.1.0/SHA256SUMS":                 "TestReleaseIsReproducible in bench/release/prove_test.go",
+	"sha256sum --check --ignore-missing SHA256SUMS":                                      "TestReleaseIsReproducible in bench/release/prove_test.go",
+	"apt install ./understudy_0.1.0_amd64.deb":                                           "TestDebianPackageInItsSystem in bench/release/prove_test.go",
+	"cp /usr/share/doc/understudy/examples/understudy.yml /etc/understudy/":              "TestDebianPackageInItsSystem in bench/release/prove_test.go",
+	"systemctl start understudy":                                                         "TestDebianPackageInItsSystem in bench/release/prove_test.go",
+	"systemctl reload understudy":                                                        "TestDebianPackageInItsSystem in bench/release/prove_test.go",
+	"make release VERSION=v0.1.0 URL=https://downloads.example/understudy/v0.1.0":        "TestReleaseIsReproducible in bench/release/prove_test.go",
+	"make module PATH=code.example.org/team/understudy":                                  "TestRenamedModuleIsBuiltElsewhere in bench/release/prove_test.go",
+
 	"understudy profile allocs --for 60s --since version": "--since 'version' in cmd/understudy/testdata/profile.txtar",
 	"understudy profile stop":                             "profile stop in cmd/understudy/testdata/profile.txtar",
 

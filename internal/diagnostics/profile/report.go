@@ -248,7 +248,7 @@ func isOurs(name string) bool {
 func folderOf(name string) string {
 	switch p := packageOf(name); p {
 	case "main":
-		return "cmd/" + module
+		return "cmd/understudy"
 	case module:
 		return "."
 	default:
