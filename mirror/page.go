@@ -317,7 +317,7 @@ func (rd *reader) answerAsOf(ctx context.Context, s *source, k *kind, a *request
 	s.counts.composed.Add(1)
 	now := rd.env.now()
 	return &request.Response{
-		Page: p, Outcome: request.Composed, Age: max(now.Sub(at), 0), Stored: true,
+		Page: p, Outcome: request.Composed, Age: max(now.Sub(a.AsOf), 0), Stored: true,
 		Detail: "composed as of " + at.Format(time.RFC3339), StoreTime: now.Sub(begin),
 	}, nil
 }

@@ -265,7 +265,7 @@ func dayText(q *page.Exchange, at *time.Time) string {
 	}
 	l := at.In(q.Clock.Zone)
 	switch {
-	case l.Sub(q.Clock.Start).Abs() < maxTimeOfDayDistance:
+	case at.Sub(q.Clock.Start).Abs() < maxTimeOfDayDistance:
 		return page.FormatDay(l, q.Clock.Start.In(q.Clock.Zone)) + " " + l.Format("15:04")
 	case l.Year() == q.Clock.Start.In(q.Clock.Zone).Year():
 		return l.Format("2 January")
