@@ -69,7 +69,7 @@ func TestKilledNodeFailsNoReadOfTheOthers(t *testing.T) {
 	}
 	l.check()
 	writers := tables.check(t, l)
-	checktest.True(t, writers > kills/10, "%d sessions have written the table", writers)
+	checktest.True(t, writers > kills/20, "%d sessions have written the table", writers) // many end without a write in their time
 	t.Logf("%d kills: %d reads, the slowest %v, %d stale; %d writes, %d of them refused, %d texts kept; %d requests ended with their process; %d sessions wrote "+
 		"the table; after %d kills polls and syncs were awaited, at most %v", kills, l.reads.Load(), time.Duration(l.slowest.Load()),
 		l.stale.Load(), l.writes.Load(), l.refused.Load(),
