@@ -54,12 +54,18 @@ func wantedType(text string) string {
 	return "write " + want + ", not " + is
 }
 
-// Read reads a settings file. Every error names the file, and the line if there is one.
-func Read(path string, lookup func(string) (string, bool)) (*Settings, error) {
+// ReadFile reads the text of a settings file. Its errors name the file.
+func ReadFile(path string) ([]byte, error) {
 	data, err := smallfile.Read(path, maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s is not there; write one (docs/reference/settings.md shows it) or try understudy demo", path)
 	}
+	return data, err
+}
+
+// Read reads a settings file. Every error names the file, and the line if there is one.
+func Read(path string, lookup func(string) (string, bool)) (*Settings, error) {
+	data, err := ReadFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,9 @@
 package config
 
 import (
+	"bytes"
 	_ "embed"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -113,6 +115,58 @@ func fillDefaults(settings any, name string) {
 		}
 		return true
 	})
+}
+
+// FillFile returns the text of a settings file with each setting that it leaves out and that has a default, marked by a comment. ${NAME}
+// stays as it is, so the text contains no value of the environment. Errors are those of Parse.
+func FillFile(data []byte, lookup func(string) (string, bool)) ([]byte, error) {
+	c, err := Parse(data, lookup)
+	if err != nil {
+		return nil, err
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil || len(doc.Content) == 0 {
+		doc = yaml.Node{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode}}}
+	}
+	root := doc.Content[0]
+	if _, err := replaceOldNames(root); err != nil {
+		return nil, err
+	}
+	visitSettings(reflect.ValueOf(c), "", "", func(path, name string, v reflect.Value) bool {
+		if s := findSetting(name); s.fallback != "" && !strings.Contains(name, "[]") {
+			text := s.fallback
+			if !reflect.DeepEqual(v.Interface(), parseValue(text, v.Type()).Interface()) { // some defaults depend on other settings
+				text = fmt.Sprint(v.Interface())
+			}
+			addDefault(root, strings.Split(path, "."), text)
+		}
+		return true
+	})
+	var out bytes.Buffer
+	e := yaml.NewEncoder(&out)
+	e.SetIndent(2)
+	err = e.Encode(&doc)
+	return out.Bytes(), errors.Join(err, e.Close())
+}
+
+// addDefault adds a setting to a block of the document, unless the block has it.
+func addDefault(block *yaml.Node, path []string, text string) {
+	i := 0
+	for i < len(block.Content) && block.Content[i].Value != path[0] {
+		i += 2
+	}
+	switch {
+	case i == len(block.Content) && len(path) > 1:
+		block.Content = append(block.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: path[0]}, &yaml.Node{Kind: yaml.MappingNode})
+	case i == len(block.Content):
+		value := &yaml.Node{Kind: yaml.ScalarNode, Value: text, LineComment: "# default"}
+		block.Content = append(block.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: path[0]}, value)
+	}
+	if under := block.Content[i+1]; len(path) > 1 && (under.Kind == yaml.MappingNode || under.Tag == "!!null") {
+		under.Kind, under.Tag, under.Value = yaml.MappingNode, "", ""
+		addDefault(under, path[1:], text)
+	}
+	block.Style = 0 // not in one line
 }
 
 // parseValue parses the text of a value as the settings file would. The text "" is the zero value.

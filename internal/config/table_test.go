@@ -309,3 +309,40 @@ func TestLiveSettingsAreDocumented(t *testing.T) {
 		}
 	}
 }
+
+// A file with all its defaults means the same, and filling it again changes nothing.
+func TestFilledFileMeansTheSame(t *testing.T) {
+	env := func(name string) (string, bool) { return "1", name == "RATE" }
+	for name, text := range map[string]string{
+		"an empty file": "",
+		"a comment":     "# nothing\n",
+		"a source":      "sources:\n  api: {generic: \"http://127.0.0.1:1\"}\ndata: /data/${RATE} # mine\n",
+		"a generic one": "sources:\n  api: {generic: \"http://127.0.0.1:1\"}\n",
+		"an old name":   "mirror: {final: 1h, newest: 7s}\nlog:\n  format: json\n",
+		"no value":      "jobs:\nsync: {}\n",
+		"a proxy":       "sources: {api: {generic: \"http://127.0.0.1:1\"}}\nconnect: {}\n",
+	} {
+		want, err := Parse([]byte(text), env)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		filled, err := FillFile([]byte(text), env)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got, err := Parse(filled, env)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, filled)
+		}
+		want.Renamed = nil
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: the filled file means something else:\n%s", name, filled)
+		}
+		if again, err := FillFile(filled, env); err != nil || !bytes.Equal(again, filled) {
+			t.Errorf("%s: filled again, %v:\n%s\nbefore\n%s", name, err, again, filled)
+		}
+		if strings.Contains(text, "RATE") && !strings.Contains(string(filled), "${RATE}") {
+			t.Errorf("%s: a value of the environment is in the text:\n%s", name, filled)
+		}
+	}
+}
