@@ -3,7 +3,9 @@
 package understudy
 
 import (
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,6 +16,7 @@ type Caller struct {
 	Source string // the only source that the caller may use; "" means every source, as for people in the viewer
 	Grant  *Grant // what the caller may do; nil means that it may do nothing
 	Flow   uint64 // a number that identifies the sender of a request without credentials (see request.Request)
+	Usage  *Usage // counts the requests of the caller's credential; nil means that nothing counts them
 }
 
 // Rate is the request limit of a credential: at most Limit requests in a period, of which Remaining are left.
@@ -63,12 +66,18 @@ type Grant struct {
 	Expires  time.Time // the time when the grant ends; the zero time means never
 	// The maximum age of data that the caller accepts; nil means the mirror's defaults, 0 means as fresh as the upstream
 	MaxStale *time.Duration
-	Jobs     bool    // the caller may enqueue and run jobs, whatever its role
+	Service  string  // ServiceJobs or ServiceMetrics if the caller has no role and may use only this; otherwise ""
 	Allow    []Allow // the methods and paths that are allowed in addition to GET and HEAD of the kinds in the spec
 	// Revoked is closed when the grant is revoked. A nil channel means that the grant lasts as long as its
 	// policy.
 	Revoked <-chan struct{}
 }
+
+// The values of Grant.Service. Credentials name them under allow.
+const (
+	ServiceJobs    = "jobs"    // enqueueing and running jobs
+	ServiceMetrics = "metrics" // reading /-/metrics
+)
 
 // IsActive reports whether the grant is valid at the time now: not nil, not revoked and not expired.
 func (g *Grant) IsActive(now time.Time) bool {
@@ -102,4 +111,35 @@ func (a Allow) Match(method, path string) bool {
 		}
 		a.Path, path = wantRest, haveRest
 	}
+}
+
+// Usage counts requests by the way in which they were answered. A nil Usage counts nothing. It is safe for concurrent use.
+type Usage [len(usageNames)]atomic.Int64
+
+// usageNames are the names of a Usage's counts. Each request counts once in the first five of them: with its outcome (see
+// request.Outcome), or as other. Answers with a status from 400 are also rejected, those with a status from 500 failed instead.
+var usageNames = [...]string{"warm", "stale", "cold", "composed", "other", "rejected", "failed"}
+
+// Count counts one request. outcome is the word for its outcome in the access log.
+func (u *Usage) Count(outcome string, status int) {
+	if u == nil {
+		return
+	}
+	i := slices.Index(usageNames[:4], outcome)
+	if i < 0 {
+		i = 4
+	}
+	u[i].Add(1)
+	if status >= 400 {
+		u[min(status/100+1, 6)].Add(1)
+	}
+}
+
+// Counts returns the counts by their names.
+func (u *Usage) Counts() map[string]int64 {
+	counts := map[string]int64{}
+	for i, name := range usageNames {
+		counts[name] = u[i].Load()
+	}
+	return counts
 }

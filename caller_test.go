@@ -3,6 +3,7 @@
 package understudy
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -66,4 +67,18 @@ func TestGrantLive(t *testing.T) {
 	if (Caller{}).Role() != "" || (Caller{Grant: &Grant{Role: RoleAll}}).Role() != "all" {
 		t.Error("roles")
 	}
+}
+
+// The words for outcomes are those of package request, whose test compares them.
+func TestUsageCounts(t *testing.T) {
+	var u Usage
+	for _, c := range []struct {
+		outcome string
+		status  int
+	}{{"warm", 200}, {"warm", 404}, {"stale", 200}, {"cold", 503}, {"composed", 200}, {"", 401}, {"", 499}, {"", 201}, {"unknown", 600}} {
+		u.Count(c.outcome, c.status)
+	}
+	checktest.Equal(t, fmt.Sprint(u.Counts()), "map[cold:1 composed:1 failed:2 other:4 rejected:3 stale:1 warm:2]", "the counts")
+	var none *Usage
+	none.Count("warm", 200) // counts nothing
 }

@@ -92,6 +92,22 @@ func TestContractSettings(t *testing.T) {
 	golden(t, "settings.txt", all.String())
 }
 
+// Names, types, labels and help; a test beside the metrics compares the document with the code.
+func TestContractMetrics(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("../../docs/reference/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for line := range strings.Lines(string(doc)) {
+		if strings.HasPrefix(line, "| `understudy_") {
+			all.WriteString(line)
+		}
+	}
+	golden(t, "metrics.txt", all.String())
+}
+
 // headerSets gives each set of header names a letter, in the order in which they come.
 type headerSets struct {
 	sets []string

@@ -287,6 +287,7 @@ func lookEverywhere(t *testing.T, store string, sparse bool) {
 	g.checkLookups(t, faces[1].url, supportMay)
 	g.checkWrites(t, faces[0].url, supportMay)
 	g.checkStrangers(t, faces)
+	g.checkMetrics(t, faces[1].url)
 	g.checkOutages(t, faces, may, supportMay)
 	g.checkLogs(t, house.Log(), dir)
 }
@@ -421,7 +422,7 @@ func (g *garden) checkStrangers(t *testing.T, faces []frontend) {
 	before := g.asks()
 	for _, user := range []string{"", rig.Account + ":wrong", "writer:" + rig.DemoToken} {
 		s := g.look(t, faces, user, func(fate) bool { return false })
-		for _, open := range []string{"drop-in /-/health", "control /-/health", "viewer /-/timezone", "viewer /-/sign-in",
+		for _, open := range []string{"drop-in /-/health", "drop-in /-/ready", "control /-/health", "control /-/ready", "viewer /-/timezone", "viewer /-/sign-in",
 			"viewer /opensearch.xml"} {
 			delete(s.good, open)
 		}
@@ -434,6 +435,23 @@ func (g *garden) checkStrangers(t *testing.T, faces []frontend) {
 	// The server itself samples the balance now and then.
 	if cost := slices.DeleteFunc(slices.Clone(g.asked[before:]), func(asked string) bool { return strings.HasSuffix(asked, "/Balance.json") }); len(cost) > 0 {
 		t.Errorf("strangers cost %d upstream requests: %v", len(cost), cost)
+	}
+}
+
+// checkMetrics makes sure that the metrics show no value of a record, to whoever may read them.
+func (g *garden) checkMetrics(t *testing.T, web string) {
+	t.Helper()
+	r := rig.Get(t, rig.Account+":"+rig.DemoToken, web+"/-/metrics")
+	if n := bytes.Count(r.Body, []byte("\nunderstudy_")); r.Status != 200 || n < 300 || n > 10_000 {
+		t.Errorf("the metrics: %d with %d series", r.Status, n)
+	}
+	for text, m := range g.found(r.Body) {
+		t.Errorf("the metrics show %s, %s", text, m.place)
+	}
+	for _, secret := range []string{rig.Account, rig.DemoToken, rig.MaskedToken, g.secret} {
+		if bytes.Contains(r.Body, []byte(secret)) {
+			t.Errorf("the metrics show %s", secret)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/internal/agents"
+	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/diagnostics"
 	"understudy/internal/export"
@@ -101,13 +102,17 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 		})
 		d.handlers, d.targets = append(d.handlers, t.proxy), append(d.targets, nil)
 	}
+	if len(d.handlers) < len(b.ports.servers) { // the last port is that of the metrics
+		local := diag.Metrics(callers.AdmitLocal)
+		d.handlers, d.targets = append(d.handlers, b.ports.access.Handler(local, time.Now)), append(d.targets, nil)
+	}
 	return d, nil
 }
 
 // diagnosticsOptions returns the options of the diagnostics. The viewer of d shows their pages.
 func (b *builder) diagnosticsOptions(cfg *config.Settings, p policy, d *handlerSet) diagnostics.Options {
 	o := b.diagnostics
-	o.Person, o.SeesKind, o.PublicURL = p.book.IdentifyPerson, p.gate.CanCount, cfg.Viewer.PublicURL
+	o.Person, o.Program, o.SeesKind, o.PublicURL = p.book.IdentifyPerson, p.book.IdentifyProgram, p.gate.CanCount, cfg.Viewer.PublicURL
 	o.HasRowRules = func(c understudy.Caller) bool {
 		return slices.ContainsFunc(b.sources, func(s *spec.Source) bool { return p.gate.HasRowRules(c, s.Name) })
 	}
@@ -125,6 +130,7 @@ func (b *builder) dropInOptions(cfg *config.Settings, p policy, src *spec.Source
 	o.CurrentProxy = func() *proxy.Proxy { return b.inForce().proxies[name] }
 	o.Rate, o.Open = b.clients[name].Rate, cfg.Sources[name].Loopback
 	o.MaxBody, o.MaxWrites = int64(cfg.Limits.RequestBody), cfg.Limits.Writes
+	o.Strangers = &b.traffic.recent[name].strangers
 	o.OnAnswered, o.Limited = b.traffic.recent[name].add, func() { b.traffic.refusedWrites[name].Add(1) }
 	return o
 }
@@ -135,7 +141,7 @@ func (b *builder) newControl(cfg *config.Settings, p policy, s *search.Searcher,
 	routes := maps.Clone(b.routes)
 	routes["/"] = rest
 	o := b.jobs
-	o.Person, o.Worker, o.PublicURL = p.book.IdentifyPerson, p.book.IdentifyWorker, public
+	o.Person, o.Worker, o.PublicURL = p.book.IdentifyPerson, p.book.IdentifyProgram, public
 	o.Recheck = func(c understudy.Caller) bool {
 		now, ok := b.inForce().policy.book.Recheck(c)
 		return ok && now.Grant.IsActive(time.Now())

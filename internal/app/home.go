@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"understudy"
 	"understudy/internal/app/lastday"
 	"understudy/internal/viewer/page"
 	"understudy/kit/onlinestat"
@@ -104,6 +105,7 @@ type recent struct {
 	n                       atomic.Uint64
 	times                   [recentCount]atomic.Int64
 	fromStore, fromUpstream *onlinestat.Sharded // the response times in seconds, without and with an upstream request
+	strangers               understudy.Usage    // counts the requests without a valid credential
 }
 
 func newRecent() *recent {

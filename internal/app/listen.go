@@ -65,6 +65,11 @@ func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 	if err := a.openTunnels(ctx); err != nil {
 		return err
 	}
+	if at := cfg.Metrics.Listen; at != "" {
+		if err := a.openPort(ctx, config.MetricsName, at, "", frontend.PlainRefusal()); err != nil {
+			return err
+		}
+	}
 	if p, err = a.policies.withMadeCredentials(p, cfg); err != nil {
 		return err
 	}

@@ -55,10 +55,14 @@ type policyReader struct {
 	visitors visitors
 	log      *slog.Logger
 
-	credentials *credentials.Book  // the credentials made in the viewer; set when the store is open
-	auditor     understudy.Auditor // the audit log; nil if nothing is recorded
-	watches     *watch.Book        // the watches of people; set before the first request
+	credentials *credentials.Book              // the credentials made in the viewer; set when the store is open
+	auditor     understudy.Auditor             // the audit log; nil if nothing is recorded
+	watches     *watch.Book                    // the watches of people; set before the first request
+	usage       map[usageKey]*understudy.Usage // the counters of the newest policy; held by the enforcer's lock
 }
+
+// usageKey names the credential whose requests a Usage counts.
+type usageKey struct{ source, name string }
 
 func newPolicyReader(opts Options, sources []*spec.Source, ports *ports, log *slog.Logger) (*policyReader, error) {
 	v, err := newVisitors()
@@ -149,7 +153,15 @@ func (r *policyReader) withMadeCredentials(p policy, cfg *config.Settings) (poli
 	for _, why := range skipped {
 		r.log.Warn("a stored credential is not accepted", "why", why)
 	}
-	o := p.bookOptions
+	o, usage := p.bookOptions, map[usageKey]*understudy.Usage{}
+	o.Usage = func(source, name string) *understudy.Usage {
+		key := usageKey{source, name}
+		usage[key] = cmp.Or(usage[key], r.usage[key])
+		if usage[key] == nil {
+			usage[key] = new(understudy.Usage)
+		}
+		return usage[key]
+	}
 	o.Credentials = slices.Concat(o.Credentials, made)
 	var err error
 	if p.book, err = callers.New(o); err != nil {
@@ -160,6 +172,7 @@ func (r *policyReader) withMadeCredentials(p policy, cfg *config.Settings) (poli
 	o.NoRoleText = "the source's own credential has no role here; add this line to the settings: connect: {role: " +
 		cmp.Or(o.RecommendedRole, "NAME") + "}"
 	p.tunnelled, err = callers.New(o)
+	r.usage = usage // without removed credentials
 	return p, err
 }
 

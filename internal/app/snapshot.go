@@ -3,6 +3,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math"
@@ -81,7 +82,8 @@ func (h *figures) checkStore(ctx context.Context) error {
 	return err
 }
 
-// readSnapshot collects the counters of all packages.
+// readSnapshot collects the counters of all packages. If the store cannot be read, it returns an error together with the
+// counters that are in memory.
 func (h *figures) readSnapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	s := diagnostics.Snapshot{
 		Sources:  map[string]diagnostics.Source{},
@@ -92,10 +94,8 @@ func (h *figures) readSnapshot(ctx context.Context) (diagnostics.Snapshot, error
 		LogMoved: h.ports.file != nil && h.ports.file.IsMoved(),
 	}
 	s.Nodes, _ = h.readNodes()
-	var err error
-	if s.Store, err = h.db.MeasureSpace(ctx); err != nil {
-		return s, err
-	}
+	space, failed := h.db.MeasureSpace(ctx)
+	s.Store = space
 	s.Store.Trouble = h.mirror.Stats(h.sources[0].Name).Trouble
 	if s.Store.Damaged {
 		s.Store.Trouble = understudy.ErrDamaged.Error()
@@ -110,49 +110,53 @@ func (h *figures) readSnapshot(ctx context.Context) (diagnostics.Snapshot, error
 		s.Hot = m.Hot
 		s.Media.Add(&m.Media)
 		s.Add(&traffic)
-		kinds, err := h.db.ReadKinds(ctx, src.Name)
-		if err != nil {
-			return s, err
-		}
-		held := map[string]diagnostics.Kind{}
-		for _, k := range src.Spec.Kinds {
-			held[k.Name] = diagnostics.Kind{CaughtUpTo: m.CaughtUp[k.Name].UTC()}
-		}
-		for _, k := range kinds {
-			kind := held[k.Kind]
-			kind.Records = k.Records
-			if sk := src.Spec.Kind(k.Kind); sk != nil && sk.Clock != "" {
-				kind.NoClock = k.Unclocked
-			}
-			held[k.Kind] = kind
-		}
-		lists := h.mirror.Shadow().Scores(src.Name)
-		for name, kind := range held {
-			kind.Lists = knownScores(lists, name)
-			if err := h.walkStats(ctx, src.Name, name, &kind); err != nil {
-				return s, err
-			}
-			held[name] = kind
-		}
+		held, err := h.readKinds(ctx, src, m.CaughtUp)
+		failed = cmp.Or(failed, err)
 		s.Sources[src.Name] = diagnostics.Source{
 			State: health.State, Why: health.Why, Since: health.Since.UTC(), NextProbe: health.NextProbe.UTC(), Kinds: held,
 			Limits: h.sourceLimits(src.Name, c), Times: h.times(src.Name), Spent: h.hourlySpending(src.Name), Traffic: traffic,
+			Use: h.use(src.Name, traffic),
 		}
 	}
 	if h.audit != nil {
 		s.Audit = new(h.audit.Stats())
 	}
-	if s.Erasing, err = h.db.Eraser.CountWaiting(ctx); err != nil {
-		return s, err
-	}
+	waiting, err := h.db.Eraser.CountWaiting(ctx)
+	s.Erasing, failed = waiting, cmp.Or(failed, err)
 	n, err := h.jobs.CountJobs(ctx)
-	if err != nil {
-		return s, err
-	}
 	s.Jobs = h.jobs.Stats()
 	s.Jobs.Waiting, s.Jobs.Running, s.Jobs.Archived = n.Waiting, n.Running, n.Archived
 	s.Webhooks = h.feed.Webhooks()
-	return s, nil
+	return s, cmp.Or(failed, err)
+}
+
+// readKinds returns the figures of a source's kinds.
+func (h *figures) readKinds(ctx context.Context, src *spec.Source, caughtUp map[string]time.Time) (map[string]diagnostics.Kind, error) {
+	kinds, err := h.db.ReadKinds(ctx, src.Name)
+	if err != nil {
+		return nil, err
+	}
+	held := map[string]diagnostics.Kind{}
+	for _, k := range src.Spec.Kinds {
+		held[k.Name] = diagnostics.Kind{CaughtUpTo: caughtUp[k.Name].UTC()}
+	}
+	for _, k := range kinds {
+		kind := held[k.Kind]
+		kind.Records = k.Records
+		if sk := src.Spec.Kind(k.Kind); sk != nil && sk.Clock != "" {
+			kind.NoClock = k.Unclocked
+		}
+		held[k.Kind] = kind
+	}
+	lists := h.mirror.Shadow().Scores(src.Name)
+	for name, kind := range held {
+		kind.Lists = knownScores(lists, name)
+		if err := h.walkStats(ctx, src.Name, name, &kind); err != nil {
+			return nil, err
+		}
+		held[name] = kind
+	}
+	return held, nil
 }
 
 // limits returns the limits of the whole process.
@@ -246,6 +250,35 @@ func (h *figures) times(source string) []diagnostics.Times {
 	return out
 }
 
+// use returns how a source was used since the process began.
+func (h *figures) use(source string, t diagnostics.Traffic) *diagnostics.Use {
+	r := h.traffic.recent[source]
+	answered := func(of *onlinestat.Sharded) diagnostics.Answered {
+		s := of.Stat().Summary()
+		return diagnostics.Answered{Answers: s.Count, Whole: milliseconds(s)}
+	}
+	u := &diagnostics.Use{Traffic: t,
+		Times:       map[string]diagnostics.Answered{"stored": answered(r.fromStore), "upstream": answered(r.fromUpstream)},
+		Credentials: map[string]diagnostics.Credential{"": {Requests: r.strangers.Counts()}}}
+	d := h.inForce()
+	if d == nil {
+		return u
+	}
+	for _, book := range []*callers.Book{d.policy.tunnelled, d.policy.book} { // the rates shown are those outside of tunnels
+		for c := range book.Callers() {
+			if c.Source != source {
+				continue
+			}
+			one := diagnostics.Credential{Requests: c.Usage.Counts()}
+			if rate, ok := book.Rate(c); ok {
+				one.Rate, one.Left = &rate.Limit, &rate.Remaining
+			}
+			u.Credentials[c.Name] = one
+		}
+	}
+	return u
+}
+
 // spending returns the requests that were recently sent to a source.
 func (h *figures) spending(source string) []request.Spending {
 	return h.clients[source].Spending(h.names.NameOf)
@@ -267,7 +300,7 @@ func (h *figures) hourlySpending(source string) (out []request.Spending) {
 func milliseconds(s onlinestat.Summary) diagnostics.Spread {
 	ms := func(seconds float64) float64 { return float64(int64(seconds*1e6+0.5)) / 1e3 }
 	return diagnostics.Spread{Mean: ms(s.Mean), Deviation: ms(s.Deviation), Min: ms(s.Min), Max: ms(s.Max), Range: ms(s.Max - s.Min),
-		P50: ms(s.P50), P99: ms(s.P99)}
+		P50: ms(s.P50), P99: ms(s.P99), Sum: int64(s.Mean*float64(s.Count)*1e6 + 0.5)}
 }
 
 // completeness returns whether all records of a kind are stored, and up to which time the kind is current.

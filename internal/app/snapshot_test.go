@@ -3,6 +3,7 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -57,7 +58,8 @@ func figuresIn(v any, name string, visit func(name string, value any)) {
 	switch v := v.(type) {
 	case map[string]any:
 		word := map[string]string{"sources": "SOURCE", "kinds": "KIND", "limits": "LIMIT", "faces": "PORT", "by_reason": "REASON",
-			"retries": "REASON", "hedges": "REASON", "by_caller": "CALLER"}[last]
+			"retries": "REASON", "hedges": "REASON", "by_caller": "CALLER", "times": "FROM", "credentials": "CREDENTIAL",
+			"requests": "OUTCOME"}[last]
 		for key, value := range v {
 			if word == "LIMIT" {
 				visit(name+"."+key, nil)
@@ -73,5 +75,24 @@ func figuresIn(v any, name string, visit func(name string, value any)) {
 		}
 	default:
 		visit(name, v)
+	}
+}
+
+// While the store cannot be read, the snapshot still has what is counted in memory, and no records.
+func TestSnapshotWithoutTheStoreHasWhatIsInMemory(t *testing.T) {
+	a := openExporting(t).h
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s, err := a.newFigures(t.Context(), a.enforcer, a.enforcer.feed).readSnapshot(ctx)
+	if err == nil {
+		t.Fatal("the store was read after the end of the context")
+	}
+	if len(s.Sources) == 0 {
+		t.Fatal("the snapshot has no sources")
+	}
+	for name, src := range s.Sources {
+		if src.Kinds != nil || src.Use == nil || len(src.Limits) == 0 || src.State == "" {
+			t.Errorf("source %s is %+v", name, src)
+		}
 	}
 }

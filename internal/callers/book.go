@@ -63,6 +63,8 @@ type Options struct {
 	// recognize each other's callers (Recheck), and give a credential the same Flow.
 	Salt []byte
 	Now  func() time.Time // the clock; nil means time.Now
+	// Usage returns the counter of the requests of a credential. If it is nil, requests are not counted.
+	Usage func(source, name string) *understudy.Usage
 	// Known is called with every request whose caller was found, in the request's goroutine. It may be nil.
 	Known func(*http.Request, understudy.Caller)
 }
@@ -89,6 +91,7 @@ type Book struct {
 	people      map[digest]*entry        // the credentials that people may use, by the digest of user and secret
 	paces       map[uint64]*limiter.Pace // the request rates, by the Flow of their callers
 	notifyKnown func(*http.Request, understudy.Caller)
+	usage       func(source, name string) *understudy.Usage
 	signedIn    People
 	viewAs      ViewAs
 	open        map[string]*openAccess // the sources that need no credential on this machine, by name
@@ -136,6 +139,9 @@ func New(o Options) (*Book, error) {
 	if b.notifyKnown = o.Known; b.notifyKnown == nil {
 		b.notifyKnown = func(*http.Request, understudy.Caller) {}
 	}
+	if b.usage = o.Usage; b.usage == nil {
+		b.usage = func(string, string) *understudy.Usage { return nil }
+	}
 	if o.Salt != nil {
 		b.salt = sha256.Sum256(o.Salt)
 	} else if _, err := rand.Read(b.salt[:]); err != nil {
@@ -154,7 +160,8 @@ func New(o Options) (*Book, error) {
 	b.machine.local = understudy.Caller{Name: "loopback", Grant: &o.Loopback, Flow: localFlow}
 	for _, name := range o.Open {
 		all := &understudy.Grant{Role: understudy.RoleAll, IssuedBy: o.Loopback.IssuedBy, Allow: []understudy.Allow{{Method: "*", Path: "/**"}}}
-		b.open[name] = &openAccess{caller: understudy.Caller{Name: "loopback", Source: name, Grant: all, Flow: localFlow}}
+		b.open[name] = &openAccess{caller: understudy.Caller{Name: "loopback", Source: name, Grant: all, Flow: localFlow,
+			Usage: b.usage(name, "loopback")}}
 	}
 	for i := range o.Credentials {
 		if at := b.open[o.Credentials[i].Source]; at != nil {
@@ -171,7 +178,7 @@ func New(o Options) (*Book, error) {
 func (b *Book) add(c *Credential) error {
 	taken, ok := b.schemes[c.Source]
 	user, hasUser := c.User, auth.HasUser(taken)
-	if ok = ok || c.Grant.Jobs; !hasUser && !c.Grant.Jobs {
+	if ok = ok || c.Grant.Service != ""; !hasUser && c.Grant.Service == "" {
 		user = ""
 	}
 	secret := c.Secret.Reveal()
@@ -194,7 +201,7 @@ func (b *Book) add(c *Credential) error {
 	}
 	grant := c.Grant
 	e := &entry{digest: digestOf(&b.salt, c.Source, []byte(user), of),
-		caller: understudy.Caller{Name: c.Name, Source: c.Source, Grant: &grant},
+		caller: understudy.Caller{Name: c.Name, Source: c.Source, Grant: &grant, Usage: b.usage(c.Source, c.Name)},
 		from:   c.From, pace: limiter.NewPace(c.Rate, c.Per)}
 	// The Flow is a part of the salted digest, so it does not reveal the credential.
 	e.caller.Flow = binary.LittleEndian.Uint64(e.digest[:])

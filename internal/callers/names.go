@@ -1,8 +1,9 @@
-// This file remembers the names of callers by their Flow, for administrators.
+// This file lists callers, and remembers their names by their Flow, for administrators.
 
 package callers
 
 import (
+	"iter"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -40,4 +41,20 @@ func (n *Names) NameOf(flow uint64) string {
 		return (*known)[flow]
 	}
 	return ""
+}
+
+// Callers returns the callers of all credentials, in any order. A caller with several secrets is returned for each of them.
+func (b *Book) Callers() iter.Seq[understudy.Caller] {
+	return func(yield func(understudy.Caller) bool) {
+		for _, e := range b.known {
+			if !yield(e.caller) {
+				return
+			}
+		}
+		for _, at := range b.open {
+			if !yield(at.caller) {
+				return
+			}
+		}
+	}
 }

@@ -25,7 +25,7 @@ import (
 // that a proxy passed the request on. The Host header is a loopback name or address with the port of the connection.
 // Without the last condition, any web site could read data here after it points its own name at 127.0.0.1.
 func (b *Book) IdentifyPerson(r *http.Request) (understudy.Caller, error) {
-	c, err := b.IdentifyWorker(r)
+	c, err := b.IdentifyProgram(r)
 	if err == nil && c.Role() == "" {
 		return understudy.Caller{}, fmt.Errorf("callers: %w: credential %s has no role; give it one under credentials in the config",
 			understudy.ErrForbidden, c.Name)
@@ -33,8 +33,8 @@ func (b *Book) IdentifyPerson(r *http.Request) (understudy.Caller, error) {
 	return c, err
 }
 
-// IdentifyWorker does what IdentifyPerson does, but also returns callers without a role that may run jobs (Grant.Jobs).
-func (b *Book) IdentifyWorker(r *http.Request) (understudy.Caller, error) {
+// IdentifyProgram does what IdentifyPerson does, but also returns callers without a role (see Grant.Service).
+func (b *Book) IdentifyProgram(r *http.Request) (understudy.Caller, error) {
 	c, err := b.identifyPerson(r)
 	if err != nil {
 		return c, err
@@ -85,6 +85,14 @@ func (b *Book) identifyLocal(r *http.Request) (understudy.Caller, error) {
 	return b.machine.local, nil
 }
 
+// AdmitLocal returns an error unless a request is from this machine, as for IdentifyPerson.
+func AdmitLocal(r *http.Request) (c understudy.Caller, err error) {
+	if why := remoteReason(r); why != "" {
+		err = fmt.Errorf("callers: %w: this port is only for programs on this machine, and %s", understudy.ErrForbidden, why)
+	}
+	return c, err
+}
+
 // advice returns the config line that gives a role to people on this machine.
 func (b *Book) advice() string {
 	if b.machine.role == "" {
@@ -110,7 +118,7 @@ func (b *Book) recheckCaller(c understudy.Caller) (now understudy.Caller, ok boo
 	if c.Flow == localFlow && c.Source == "" && c.Name == b.machine.local.Name {
 		return b.machine.local, b.machine.local.Role() != "" && !b.machine.behind && b.signedIn == nil
 	}
-	if c.Source == "" && b.signedIn != nil && !c.Grant.Jobs {
+	if c.Source == "" && b.signedIn != nil && c.Grant.Service == "" {
 		return b.signedIn.Recheck(c)
 	}
 	for _, e := range b.people {

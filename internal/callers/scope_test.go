@@ -3,6 +3,7 @@ package callers
 import (
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -71,4 +72,60 @@ func TestScopes(t *testing.T) {
 	if through < 9 || through > 12 {
 		t.Errorf("%d requests went through in three seconds, of three a second", through)
 	}
+}
+
+// Only the caller that asks with the credential for metrics has no role, and only by IdentifyProgram.
+func TestCredentialForMetrics(t *testing.T) {
+	b, err := New(Options{
+		Credentials: []Credential{{Name: "monitor", Secret: understudy.NewSecret("a secret of some length"),
+			Grant: understudy.Grant{Service: understudy.ServiceMetrics}}},
+		Sources: []*spec.Source{{Name: "twilio", Spec: &spec.Spec{Auth: spec.Auth{Style: "basic"}}}},
+	})
+	checktest.MustNoError(t, err, "make the book")
+	r := httptest.NewRequest(http.MethodGet, "/-/metrics", nil)
+	r.Header.Set("Authorization", "Bearer a secret of some length")
+	c, err := b.IdentifyProgram(r)
+	checktest.NoError(t, err, "as a program")
+	checktest.Equal(t, c.Name+" "+c.Grant.Service, "monitor metrics", "the caller")
+	_, err = b.IdentifyPerson(r)
+	checktest.True(t, errors.Is(err, understudy.ErrForbidden), "as a person: %v, want ErrForbidden", err)
+	_, err = b.Identify(r, "twilio")
+	checktest.True(t, errors.Is(err, understudy.ErrUnauthorized), "at a source: %v, want ErrUnauthorized", err)
+}
+
+// A page of another site can reach a port of this machine, but not with the name of this machine.
+func TestAdmitLocal(t *testing.T) {
+	for name, c := range map[string]struct {
+		r    *http.Request
+		want error
+	}{
+		"here":           {local("127.0.0.1:50000", "127.0.0.1:4114"), nil},
+		"another site":   {local("127.0.0.1:50000", "evil.example:4114"), understudy.ErrForbidden},
+		"another port":   {local("127.0.0.1:50000", "127.0.0.1:80"), understudy.ErrForbidden},
+		"from outside":   {local("192.0.2.1:50000", "127.0.0.1:4114"), understudy.ErrForbidden},
+		"behind a proxy": {local("127.0.0.1:50000", "127.0.0.1:4114", "X-Forwarded-For", "192.0.2.1"), understudy.ErrForbidden},
+	} {
+		_, err := AdmitLocal(c.r)
+		checktest.True(t, errors.Is(err, c.want), "%s: %v, want %v", name, err, c.want)
+	}
+}
+
+// Callers have the counters that belong to their names, and each caller is listed.
+func TestCallersHaveTheirUsage(t *testing.T) {
+	counters := map[string]*understudy.Usage{}
+	b, err := New(Options{
+		Credentials: []Credential{credential("a", "twilio", "u", "x", "all"), credential("b", "twilio", "v", "y", "all")},
+		Sources:     []*spec.Source{source("twilio", "basic")}, Open: []string{"web"},
+		Usage: func(source, name string) *understudy.Usage {
+			counters[source+" "+name] = new(understudy.Usage)
+			return counters[source+" "+name]
+		},
+	})
+	checktest.MustNoError(t, err, "make the book")
+	found := map[string]bool{}
+	for c := range b.Callers() {
+		found[c.Source+" "+c.Name] = true
+		checktest.True(t, c.Usage == counters[c.Source+" "+c.Name], "%s %s has another counter", c.Source, c.Name)
+	}
+	checktest.Equal(t, fmt.Sprint(found), "map[twilio a:true twilio b:true web loopback:true]", "the callers")
 }

@@ -76,6 +76,16 @@ func (c *Settings) check() error {
 			bad("jobs.kinds.%s: write a name of lower-case letters, digits and any of ._-, and a block of settings such as {}", name)
 		}
 	}
+	switch at := c.Metrics.Listen; {
+	case at == "":
+	case CheckAddress(at) != nil:
+		bad("metrics.listen: %w", CheckAddress(at))
+	case openToNetwork(at):
+		bad("metrics.listen: %s is open to the network, and no credential is needed there; write 127.0.0.1, or read /-/metrics on the "+
+			"viewer's port by a credential with allow: metrics", at)
+	case c.Sources[MetricsName] != nil:
+		bad("metrics.listen: a source is called %s, as this port is; give it another name", MetricsName)
+	}
 	errs = append(errs, c.checkFeed()...)
 	errs = append(errs, c.Watches.check(&c.Mail)...)
 	errs = append(errs, c.Connect.check(c)...)
@@ -186,7 +196,7 @@ func (c *Settings) checkCredential(cred *credentialConfig, names map[string]bool
 		return fmt.Errorf("name: %q appears twice", cred.Name)
 	case cred.Secret == "":
 		return fmt.Errorf("%s: secret: write file:PATH or cmd:COMMAND", cred.Name)
-	case cred.Role == "" && !slices.Contains(cred.Allow, allowJobs):
+	case cred.Role == "" && serviceOf(cred.Allow) == "":
 		return fmt.Errorf("%s: role: every credential needs one", cred.Name)
 	}
 	names[cred.Name] = true

@@ -30,8 +30,15 @@ func (cred *credentialConfig) scope() credentials.Scope {
 	return s
 }
 
-// allowJobs is the entry of allow that lets a credential enqueue and run jobs.
-const allowJobs = "jobs"
+// serviceOf returns the service that allow names: understudy.ServiceJobs, understudy.ServiceMetrics, or "" for none.
+func serviceOf(allow []string) string {
+	for _, name := range []string{understudy.ServiceJobs, understudy.ServiceMetrics} {
+		if slices.Contains(allow, name) {
+			return name
+		}
+	}
+	return ""
+}
 
 // shortDuration returns a duration as a text without trailing zeros: 1h for 1h0m0s.
 func shortDuration(d time.Duration) string {
@@ -48,14 +55,15 @@ func shortDuration(d time.Duration) string {
 // ParseScope returns a credential with the rights of a scope, without name, user and secret. The error says what is
 // wrong with the scope.
 func (c *Settings) ParseScope(s credentials.Scope, by string) (one callers.Credential, err error) {
-	forJobs := slices.Contains(s.Allow, allowJobs)
-	if _, ok := c.Sources[s.Source]; !ok && !forJobs {
+	service := serviceOf(s.Allow)
+	if _, ok := c.Sources[s.Source]; !ok && service == "" {
 		return one, fmt.Errorf("source: %q is not configured%s", s.Source, suggest.Hint(s.Source, slices.Sorted(maps.Keys(c.Sources))))
 	}
 	switch {
-	case forJobs && (len(s.Allow) > 1 || s.Source != "" || s.Role != "" || s.MaxStale != ""):
-		return one, fmt.Errorf("allow: a credential for jobs may do nothing else; remove source, role, max_stale and the other entries of allow")
-	case s.Role == "" && !forJobs:
+	case service != "" && (len(s.Allow) > 1 || s.Source != "" || s.Role != "" || s.MaxStale != ""):
+		return one, fmt.Errorf("allow: a credential for %s may do nothing else; remove source, role, max_stale and the other entries of allow",
+			service)
+	case s.Role == "" && service == "":
 		return one, fmt.Errorf("role: every credential needs one")
 	}
 	if err := c.checkRole(s.Role); err != nil {
@@ -68,7 +76,7 @@ func (c *Settings) ParseScope(s credentials.Scope, by string) (one callers.Crede
 	if err != nil {
 		return one, err
 	}
-	one = callers.Credential{Source: s.Source, Rate: s.Rate, Per: per, Grant: understudy.Grant{Role: s.Role, IssuedBy: by, Jobs: forJobs}}
+	one = callers.Credential{Source: s.Source, Rate: s.Rate, Per: per, Grant: understudy.Grant{Role: s.Role, IssuedBy: by, Service: service}}
 	if s.Expires != nil {
 		one.Grant.Expires = *s.Expires
 	}
@@ -80,7 +88,7 @@ func (c *Settings) ParseScope(s credentials.Scope, by string) (one callers.Crede
 		one.Grant.MaxStale = &d
 	}
 	for _, text := range s.Allow {
-		if forJobs {
+		if service != "" {
 			break
 		}
 		allow, err := parseAllow(text)

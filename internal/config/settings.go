@@ -41,8 +41,17 @@ type Settings struct {
 	Watches     watchesConfig                    `yaml:"watches"`
 	Mail        mailConfig                       `yaml:"mail"`
 	Connect     *connectConfig                   `yaml:"connect"` // the settings of the forward proxy; nil if there is none
+	Metrics     metricsConfig                    `yaml:"metrics"`
 
 	Renamed []string `yaml:"-"` // a warning for each setting that the file calls by its old name
+}
+
+// MetricsName is the name of the port of metricsConfig.
+const MetricsName = "metrics"
+
+// metricsConfig says where programs on this machine read /-/metrics without a credential.
+type metricsConfig struct {
+	Listen string `yaml:"listen"`
 }
 
 // headerConfig says in which headers a reverse proxy names people.

@@ -105,6 +105,7 @@ type Spread struct {
 	Range     float64 `json:"range_ms"`
 	P50       float64 `json:"p50_ms"`
 	P99       float64 `json:"p99_ms"`
+	Sum       int64   `json:"sum_us"` // in microseconds, because a counter is a whole number
 }
 
 // Source is the state of a source.
@@ -119,9 +120,31 @@ type Source struct {
 	Times  []Times                 `json:"times,omitempty"` // the response times by kind and reason; only for callers who see everything
 	Spent  []request.Spending      `json:"spent,omitempty"` // the requests sent in each hour; only for callers who see everything
 
+	Use *Use `json:"use,omitempty"` // how the source was used; only for callers who see everything
+
 	// Traffic is the traffic of this source. A caller who sees only this source gets it in place of the traffic of
 	// all sources.
 	Traffic Traffic `json:"-"`
+}
+
+// Use says how a source was used since the process began.
+type Use struct {
+	Traffic     Traffic               `json:"traffic"`
+	Times       map[string]Answered   `json:"times"`       // the times of answers, by where they came from: stored or upstream
+	Credentials map[string]Credential `json:"credentials"` // by name; "" stands for requests without a valid credential
+}
+
+// Answered describes the times in which requests were answered.
+type Answered struct {
+	Answers int64  `json:"answers"`
+	Whole   Spread `json:"whole"` // from the request to the last byte
+}
+
+// Credential says how a credential was used, and how many requests it may still send if it has a rate.
+type Credential struct {
+	Requests map[string]int64 `json:"requests"` // the counts of understudy.Usage
+	Rate     *int64           `json:"rate,omitempty"`
+	Left     *int64           `json:"rate_left,omitempty"`
 }
 
 // Kind says how many records of a kind are stored, and how complete they are.
@@ -158,6 +181,8 @@ type Options struct {
 	SeesAll func(understudy.Caller) bool
 	// SeesKind reports whether a caller sees anything of a kind. If it is nil, only callers who see everything do.
 	SeesKind func(c understudy.Caller, source, kind string) bool
+	// Program returns the caller of a request to /-/metrics, also a caller without a role (see understudy.Grant.Service).
+	Program func(*http.Request) (understudy.Caller, error)
 	// HasRowRules reports whether row rules restrict a caller in any source. If it is nil, they restrict no caller.
 	HasRowRules func(understudy.Caller) bool
 	// Purge removes a page or a record. Its error wraps understudy.ErrInvalid for an unknown name.
@@ -229,7 +254,8 @@ func New(o Options) *Diagnostics {
 // Routes returns the patterns that Handler serves.
 func Routes() []string {
 	return []string{
-		"/-/health", "/-/stats", "/-/stats/figures", "/-/purge", "/-/reload", "/-/credentials", "/-/credentials/{name}/rotate",
+		"/-/health", readyPath, "/-/stats", "/-/stats/figures", MetricsPath, "/-/purge", "/-/reload", "/-/credentials",
+		"/-/credentials/{name}/rotate",
 		"/-/credentials/{name}/revoke", "/-/erase", "/-/erasures", "/-/explain", "/-/index", "/-/shrink",
 		"/-/profile", "/-/profile/stop", "/-/profile/allocs", "/-/profile/cpu", "/-/profile/kept/{id}",
 	}
@@ -239,6 +265,8 @@ func Routes() []string {
 func (d *Diagnostics) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /-/health", d.Health())
+	mux.Handle("GET "+readyPath, d.Health())
+	mux.Handle("GET "+MetricsPath, d.Metrics(d.authorizeMetrics))
 	known := &jsonapi.Options{Identify: func(r *http.Request) (understudy.Caller, error) {
 		return jsonapi.IdentifyPerson(r, d.o.Token, d.o.Person)
 	}}

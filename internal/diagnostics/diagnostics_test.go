@@ -95,6 +95,13 @@ func TestHealth(t *testing.T) {
 			if w.Code != c.status || strings.TrimSpace(w.Body.String()) != c.body {
 				t.Errorf("%d %s, want %d %s", w.Code, w.Body, c.status, c.body)
 			}
+			ready := get(c.house.handler(), "/-/ready")
+			if c.status == 200 {
+				c.body = `{"status":"ready"}`
+			}
+			if ready.Code != c.status || strings.TrimSpace(ready.Body.String()) != c.body {
+				t.Errorf("ready: %d %s, want %d %s", ready.Code, ready.Body, c.status, c.body)
+			}
 		})
 	}
 }

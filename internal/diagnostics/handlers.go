@@ -34,52 +34,79 @@ type health struct {
 // leaseEnded is the reason for "degraded" while this process cannot learn what the others change.
 const leaseEnded = "the database does not answer; answers come from memory as during an outage"
 
-// Health returns a handler that responds with 200 while reads can be served. The body says "degraded", with the
-// reasons, if an upstream has a problem or records cannot be saved. The status is 503 if the store cannot be read
-// or the shutdown has begun. A process that shares its database with others goes on answering from memory without the
-// database, so it is degraded then and not down.
+// Health returns a handler for /-/health and /-/ready. It responds with 200 while reads can be served. The body says
+// "degraded", with the reasons, if an upstream has a problem or records cannot be saved. The status is 503 if the store
+// cannot be read or the shutdown has begun. A process that shares its database with others goes on answering from memory
+// without the database, so it is degraded then and not down. /-/ready has the same status without reasons to be degraded.
 func (d *Diagnostics) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), healthTimeout)
 		defer cancel()
-		status, h := d.health(ctx)
+		check := d.health
+		if r.URL.Path == readyPath {
+			check = d.readiness
+		}
+		status, h := check(ctx)
 		jsonhttp.Write(w, status, h)
 	})
 }
 
+// readyPath is the path of the route that says only whether reads can be served.
+const readyPath = "/-/ready"
+
+// readiness returns the status and the body of /-/ready.
+func (d *Diagnostics) readiness(ctx context.Context) (int, health) {
+	if down := d.checkDown(ctx, d.o.Readable); down.Status == "down" {
+		return http.StatusServiceUnavailable, down
+	}
+	return http.StatusOK, health{Status: "ready"}
+}
+
+// checkDown returns the state "down" if reads cannot be served, "degraded" if they are answered from memory because the
+// database does not answer, and otherwise "ok". read reads the store.
+func (d *Diagnostics) checkDown(ctx context.Context, read func(context.Context) error) health {
+	all, current := d.o.Nodes()
+	switch {
+	case d.o.IsEnding():
+		return health{Status: "down", Reasons: []string{"shutting down"}}
+	case !current: // a query would only wait for the database
+		return health{Status: "degraded", Reasons: []string{leaseEnded}}
+	}
+	if err := read(ctx); err != nil {
+		d.logUnreadable(ctx, err)
+		if len(all) > 0 { // the lease will end if this lasts
+			return health{Status: "degraded", Reasons: []string{leaseEnded}}
+		}
+		return health{Status: "down", Reasons: []string{"the store cannot be read"}}
+	}
+	if d.unreadable.CompareAndSwap(true, false) {
+		d.o.Logger.Info("health: the store can be read again")
+	}
+	return health{Status: "ok"}
+}
+
 // health returns the status and the body of /-/health.
 func (d *Diagnostics) health(ctx context.Context) (int, health) {
-	if d.o.IsEnding() {
-		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"shutting down"}}
+	var s Snapshot
+	h := d.checkDown(ctx, func(ctx context.Context) (err error) {
+		if err = d.o.Readable(ctx); err == nil {
+			s, err = d.o.Snapshot(ctx)
+		}
+		return err
+	})
+	if h.Status == "down" {
+		return http.StatusServiceUnavailable, h
 	}
+	all, _ := d.o.Nodes()
 	settings := d.o.SettingsStatus()
-	h := health{Status: "ok", LoadedAt: settings.LoadedAt}
+	h.LoadedAt, h.Nodes = settings.LoadedAt, hideURLs(all)
+	if h.Status != "ok" {
+		return http.StatusOK, h
+	}
 	degraded := func(is bool, why string) {
 		if is {
 			h.Status, h.Reasons = "degraded", append(h.Reasons, why)
 		}
-	}
-	all, current := d.o.Nodes()
-	h.Nodes = hideURLs(all)
-	if !current {
-		degraded(true, leaseEnded)
-		return http.StatusOK, h // a query would only wait for the database
-	}
-	var s Snapshot
-	err := d.o.Readable(ctx)
-	if err == nil {
-		s, err = d.o.Snapshot(ctx)
-	}
-	if err != nil {
-		d.logUnreadable(ctx, err)
-		if len(all) > 0 { // the lease will end if this lasts
-			degraded(true, leaseEnded)
-			return http.StatusOK, h
-		}
-		return http.StatusServiceUnavailable, health{Status: "down", Reasons: []string{"the store cannot be read"}}
-	}
-	if d.unreadable.CompareAndSwap(true, false) {
-		d.o.Logger.Info("health: the store can be read again")
 	}
 	// An error of the settings or of the audit log may name files, so only /-/stats shows its text.
 	degraded(settings.Error != "", "the settings could not be loaded again; the former ones are in force")
@@ -149,7 +176,7 @@ func (d *Diagnostics) hideCounts(s *Snapshot, caller understudy.Caller) {
 				kinds[kind] = k
 			}
 		}
-		src.Kinds, src.Times, src.Spent = kinds, nil, nil // the paths show what other callers requested, and who they are
+		src.Kinds, src.Times, src.Spent, src.Use = kinds, nil, nil, nil // the paths show what other callers requested, and who they are
 		if caller.Source == "" || caller.Source == name {
 			sources[name] = src
 		}

@@ -71,7 +71,7 @@ func (h *handler) authorizeWorker(r *http.Request) (understudy.Caller, error) {
 		return c, nil
 	}
 	c, err := h.o.Worker(r)
-	if err == nil && !c.Grant.Jobs && !h.o.SeesAll(c) {
+	if err == nil && c.Grant.Service != understudy.ServiceJobs && !h.o.SeesAll(c) {
 		err = fmt.Errorf("%w: this needs a credential with allow: jobs, or the role %s", understudy.ErrForbidden, understudy.RoleAll)
 	}
 	return c, err

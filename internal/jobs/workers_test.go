@@ -66,7 +66,7 @@ func newOffice(t testing.TB, runner jobs.Control) (o *office) {
 	identify := func(r *http.Request) (understudy.Caller, error) {
 		switch role := r.Header.Get("X-Role"); role {
 		case "":
-			return understudy.Caller{Name: "worker", Grant: &understudy.Grant{Jobs: true}}, nil
+			return understudy.Caller{Name: "worker", Grant: &understudy.Grant{Service: understudy.ServiceJobs}}, nil
 		case "nobody":
 			return understudy.Caller{}, understudy.ErrUnauthorized
 		default:

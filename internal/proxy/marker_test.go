@@ -109,7 +109,7 @@ func TestNoHiddenMarkerOnAnyRoute(t *testing.T) {
 func TestExamplesReachEveryRoute(t *testing.T) {
 	b := newBed(t)
 	id := func(kind string) string { return exampleID(b.o.Source.Spec.Kind(kind)) }
-	reached := map[string]bool{"GET /-/health": true, "POST " + batchPath: true}
+	reached := map[string]bool{"GET /-/health": true, "GET /-/ready": true, "POST " + batchPath: true}
 	told := "GET " + b.o.Source.Spec.Limits.Path
 	for _, target := range AllTargets(b.o.Source, id, func(*spec.Filter) string { return "x" }) {
 		path, query, _ := strings.Cut(target, "?")

@@ -16,7 +16,7 @@ import (
 	"understudy/spec"
 )
 
-// serveOwn answers the paths under /-/. On this port these are only health and batches.
+// serveOwn answers the paths under /-/. On this port these are only health, readiness and batches.
 func (v *exchange) serveOwn() error {
 	path, _, _ := strings.Cut(v.r.RequestURI, "?")
 	read, _ := method(v.r.Method)
@@ -27,7 +27,7 @@ func (v *exchange) serveOwn() error {
 		return batch{v, &atomic.Int64{}}.serve()
 	case path == batchPath:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)
-	case path != "/-/health" || v.proxy.o.Health == nil:
+	case path != "/-/health" && path != "/-/ready" || v.proxy.o.Health == nil:
 		return fmt.Errorf("proxy: %s: %w", path, access.ErrNoPath)
 	case !read:
 		return fmt.Errorf("proxy: %s: %w", path, understudy.ErrMethod)

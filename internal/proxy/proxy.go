@@ -120,7 +120,7 @@ type Options struct {
 	ParseText func(c understudy.Caller, t *spec.Target, text string) (*query.Text, func(*understudy.Record) bool, error)
 	// LastChange returns the number of a source's last change. If it is nil, understudy.since accepts any number.
 	LastChange func(ctx context.Context, source string) (int64, error)
-	Health     http.Handler   // answers /-/health; nil means that the path has status 404
+	Health     http.Handler   // answers /-/health and /-/ready; nil means that these paths have status 404
 	MaxBody    int64          // maximum size of the body of a write in bytes; 0 means 1 MiB
 	Cache      int64          // memory for compressed bodies in bytes; 0 means 16 MiB, a negative value means none
 	Log        *accesslog.Log // gets one line for each request; nil means no log
@@ -129,6 +129,8 @@ type Options struct {
 	// TooLarge is called for each write whose body is larger than MaxBody. Limited is called for each write
 	// refused because of MaxWrites. Both may be nil.
 	TooLarge, Limited func()
+	// Strangers counts the requests without a valid credential. The others are counted by Caller.Usage. nil counts nothing.
+	Strangers *understudy.Usage
 	// OnAnswered is called with the outcome of each response, as in the access log, and its duration. It may be nil.
 	// It is called from many goroutines and must not block.
 	OnAnswered func(how string, took time.Duration)
@@ -328,6 +330,7 @@ func (v *exchange) end() {
 		v.line.Peer = accesslog.PeerOf(v.r)
 	}
 	v.line.Took = v.proxy.o.Now().Sub(v.line.At)
+	cmp.Or(v.caller.Usage, v.proxy.o.Strangers).Count(v.line.Outcome, v.line.Status)
 	if v.target == nil || v.target.Media == nil {
 		v.proxy.o.OnAnswered(v.line.Outcome, v.line.Took) // media requests are not measured, because a caller may play a recording for any time
 	}

@@ -20,5 +20,5 @@ func (p *Proxy) Routes() []string {
 	if l := p.o.Source.Spec.Limits; l.Path != "" {
 		all = append(all, "GET "+l.Path)
 	}
-	return append(all, "GET /-/health", "POST "+batchPath)
+	return append(all, "GET /-/health", "GET /-/ready", "POST "+batchPath)
 }
