@@ -88,7 +88,7 @@ func TestBrowserSignIn(t *testing.T) {
 		t.Errorf("signed out, at %s", path)
 	}
 	b.CheckComplaints("signed out")
-	if log := house.Log() + rig.ReadFile(t, filepath.Join(dir, rig.AccessLog)); strings.Contains(log, "odd words") || !strings.Contains(log, "caller=anna") {
+	if log := house.Log() + rig.ReadFile(t, filepath.Join(dir, rig.AccessLog)); strings.Contains(log, "odd words") || !strings.Contains(log, "caller=anna") || !strings.Contains(log, "person=anna") {
 		t.Errorf("the logs hold a password, or do not name anna:\n%s", log)
 	}
 }

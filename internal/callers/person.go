@@ -19,7 +19,7 @@ import (
 // decides, for whichever source it is. Otherwise, if people sign in, the session decides. If people do not sign in,
 // a request from this machine gets the loopback grant. If that grant names no role, the error is ErrForbidden and
 // says which line to add to the config. Any other request gets ErrUnauthorized. The access log (accesslog.LineOf)
-// gets the caller's name. A caller of the role all may view as another role (ViewAs).
+// gets the caller's name, and names a person who has signed in. A caller of the role all may view as another role (ViewAs).
 //
 // A request is from this machine if three conditions hold. The connection comes from a loopback address. No header says
 // that a proxy passed the request on. The Host header is a loopback name or address with the port of the connection.
@@ -52,6 +52,7 @@ func (b *Book) identifyPerson(r *http.Request) (understudy.Caller, error) {
 	default:
 		c, err := b.signedIn.Identify(r)
 		if err == nil {
+			accesslog.LineOf(r.Context()).Person = c.Name
 			b.notifyKnown(r, c)
 		}
 		return c, err

@@ -212,7 +212,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, status int, text 
 
 func (p *Proxy) log(r *http.Request, status int, bytes int64, began time.Time) {
 	line := accesslog.Line{At: began, Method: r.Method, Target: r.Host, Status: status, Bytes: bytes, Took: p.o.Now().Sub(began)}
-	line.Peer = accesslog.PeerOf(r)
+	line.Peer, line.Client = accesslog.PeerOf(r), accesslog.ClientOf(r)
 	p.o.Log.Add(&line)
 }
 

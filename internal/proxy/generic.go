@@ -118,7 +118,7 @@ func (p *Proxy) prepareGenericRepeat(r *http.Request) (context.Context, func() (
 	if !p.o.Exchanger.IsReadyFor(t, h) {
 		return nil, nil
 	}
-	k := &repeat{parsedTarget{t, v.exchange.line.RedactedTarget}, admit}
+	k := p.newRepeat(r, parsedTarget{t, v.exchange.line.RedactedTarget}, admit)
 	return context.WithValue(context.Background(), repeatKey{}, k), func() (any, bool) { return nil, p.o.Exchanger.IsReadyFor(t, h) }
 }
 

@@ -267,7 +267,16 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // repeat is what all requests with the same header have in common as long as the policy stays the same.
 type repeat struct {
 	target parsedTarget
+	client accesslog.Client // what the access log says about the client; zero if the requests can differ in that
 	admit  func(*http.Request) (understudy.Caller, error)
+}
+
+func (p *Proxy) newRepeat(r *http.Request, t parsedTarget, admit func(*http.Request) (understudy.Caller, error)) *repeat {
+	k := &repeat{target: t, admit: admit}
+	if !p.CanIgnore("User-Agent") {
+		k.client = accesslog.ClientOf(r)
+	}
+	return k
 }
 
 // repeatKey is the context key of a repeat.
@@ -304,7 +313,7 @@ func (p *Proxy) PrepareRepeat(r *http.Request) (ctx context.Context, ready func(
 	if _, ok := ready(); !ok {
 		return nil, nil
 	}
-	k := &repeat{parsedTarget{t, v.line.RedactedTarget}, admit}
+	k := p.newRepeat(r, parsedTarget{t, v.line.RedactedTarget}, admit)
 	return context.WithValue(context.Background(), repeatKey{}, k), ready
 }
 
@@ -326,8 +335,9 @@ func (v *exchange) end() {
 			why = nil
 		}
 	}
-	if v.line.Status == http.StatusUnauthorized || v.line.Status == http.StatusTooManyRequests && v.caller.Name == "" {
-		v.line.Peer = accesslog.PeerOf(v.r)
+	v.line.Peer = accesslog.PeerOf(v.r)
+	if v.line.Client == (accesslog.Client{}) {
+		v.line.Client = accesslog.ClientOf(v.original)
 	}
 	v.line.Took = v.proxy.o.Now().Sub(v.line.At)
 	cmp.Or(v.caller.Usage, v.proxy.o.Strangers).Count(v.line.Outcome, v.line.Status)
@@ -359,6 +369,7 @@ func (v *exchange) serve() (err error) {
 	asksRate := path == v.proxy.o.Source.Spec.Limits.Path
 	k, _ := v.original.Context().Value(repeatKey{}).(*repeat)
 	if k != nil {
+		v.line.Client = k.client
 		v.caller, err = k.admit(v.original)
 	} else {
 		v.caller, err = v.proxy.o.Callers.Identify(v.original, v.proxy.o.Source.Name)

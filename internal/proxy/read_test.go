@@ -373,13 +373,14 @@ func TestAccessLog(t *testing.T) {
 	b := newBed(t)
 	a := b.answers(page("calls", true, 200, `{"calls":[]}`))
 	a.Outcome, a.UpstreamTime = request.Cold, 812*time.Millisecond
-	w := b.ask("GET", root+"/Calls.json?To=%2B14155551234", demo, "X-Request-Id", "mine-1")
+	w := b.ask("GET", root+"/Calls.json?To=%2B14155551234", demo, "X-Request-Id", "mine-1", "User-Agent", "reports/2 (linux)")
 	if w.Header().Get("X-Request-Id") != "mine-1" {
 		t.Error("the caller's id was not kept")
 	}
 	b.ask("GET", root+"/Calls.json", "", "X-Request-Id", "bad id\n")
 	text := b.text(t)
-	want := `id=mine-1 method=GET path="` + root + `/Calls.json?To=…" status=200 bytes=12 caller=demo how=cold dur=0.000ms upstream=812.000ms`
+	want := `id=mine-1 method=GET path="` + root + `/Calls.json?To=…" status=200 bytes=12 caller=demo how=cold ` +
+		`dur=0.000ms upstream=812.000ms peer=192.0.2.1 host=example.com agent="reports/2 (linux)"` + "\n"
 	checktest.Contains(t, text, want, "logged: text")
 	checktest.Lacks(t, text, "4155551234", "logged: text")
 	checktest.Lacks(t, text, "bad id", "logged: text")

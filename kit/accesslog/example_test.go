@@ -17,12 +17,12 @@ func Example() {
 		accesslog.LineOf(r.Context()).Caller = "anna" // what the handler alone knows
 		_, _ = w.Write([]byte("hello"))
 	}), now)
-	r := httptest.NewRequest("GET", "/calls?to=%2B491701234567", http.NoBody)
+	r := httptest.NewRequest("GET", "/?to=%2B491701234567", http.NoBody)
 	r.Header.Set("X-Request-Id", "7")
 	h.ServeHTTP(httptest.NewRecorder(), r)
 	_ = log.Flush() // a server calls Run instead
 	// Output:
-	// time=2026-01-02T03:04:05.000Z id=7 method=GET path="/calls?to=…" status=200 bytes=5 caller=anna dur=0.000ms
+	// time=2026-01-02T03:04:05.000Z id=7 method=GET path="/?to=…" status=200 bytes=5 caller=anna dur=0.000ms peer=192.0.2.1 host=example.com
 }
 
 func ExampleAppendTarget() {

@@ -117,7 +117,7 @@ func CanContainPhoneNumber(id string) bool {
 func (l *Log) Handler(next http.Handler, now func() time.Time) http.Handler {
 	ids := NewIDGenerator()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		line := &Line{At: now(), ID: r.Header.Get("X-Request-Id"), Method: r.Method, Target: r.RequestURI}
+		line := &Line{At: now(), ID: r.Header.Get("X-Request-Id"), Method: r.Method, Target: r.RequestURI, Peer: PeerOf(r), Client: ClientOf(r)}
 		if !IsValidID(line.ID) {
 			line.ID = ids.Next()[0]
 		}
@@ -125,9 +125,6 @@ func (l *Log) Handler(next http.Handler, now func() time.Time) http.Handler {
 		rec := &recorder{ResponseWriter: w, line: line}
 		defer func() {
 			line.Status = cmp.Or(line.Status, http.StatusOK)
-			if line.Status == http.StatusUnauthorized || line.Status == http.StatusTooManyRequests {
-				line.Peer = PeerOf(r)
-			}
 			line.Took = now().Sub(line.At)
 			l.Add(line)
 		}()

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -26,11 +27,13 @@ type Line struct {
 	Status         int
 	Bytes          int64 // the number of body bytes sent
 	Caller         string
-	Peer           string // the IP address of a client without a valid credential
 	Outcome        string // how the response was made, such as a cache hit
 	Took           time.Duration
 	Upstream       time.Duration
-	Skip           bool // the line is not written
+	Peer           string // the IP address that the request was sent from
+	Client         Client
+	Person         string // the caller's name, if the caller is a person who has signed in
+	Skip           bool   // the line is not written
 }
 
 // Log collects lines in memory. Run writes them at least every FlushInterval. While MaxPending bytes are
@@ -84,11 +87,7 @@ func (l *Log) Add(line *Line) {
 		l.mu.Unlock()
 		return
 	}
-	if l.json {
-		l.pending = line.appendJSON(l.pending, l.IsID)
-	} else {
-		l.pending = line.appendTo(l.pending, l.IsID)
-	}
+	l.pending = line.appendTo(l.pending, l.json, l.IsID)
 	n := len(l.pending)
 	l.mu.Unlock()
 	if n >= flushSize {
@@ -161,26 +160,36 @@ func (l *Log) AppendTarget(dst []byte, target string) []byte {
 	return AppendTarget(dst, target, l.IsID)
 }
 
-// appendTo appends the line in logfmt, with its line feed.
-func (line *Line) appendTo(dst []byte, known func(string) bool) []byte {
-	dst = appendTime(append(dst, "time="...), line.At)
-	dst = appendPair(dst, " id=", redactNumber(line.ID))
-	dst = appendPair(dst, " method=", line.method())
-	dst = line.appendPath(append(dst, ` path="`...), known)
-	dst = append(dst, `" status=`...)
-	dst = strconv.AppendInt(dst, int64(line.Status), 10)
-	dst = append(dst, " bytes="...)
-	dst = strconv.AppendInt(dst, line.Bytes, 10)
-	dst = appendPair(dst, " caller=", line.Caller)
-	dst = appendPair(dst, " peer=", line.Peer)
-	dst = appendPair(dst, " how=", line.Outcome)
-	dst = append(dst, " dur="...)
-	dst = appendMillis(dst, line.Took)
-	if line.Upstream > 0 {
-		dst = append(dst, " upstream="...)
-		dst = appendMillis(dst, line.Upstream)
+// appendTo appends the line with its line feed, in logfmt or as a JSON object (RFC 8259) with durations in milliseconds.
+func (line *Line) appendTo(dst []byte, asJSON bool, known func(string) bool) []byte {
+	if asJSON {
+		dst = append(appendTime(append(dst, `{"time":"`...), line.At), '"')
+	} else {
+		dst = appendTime(append(dst, "time="...), line.At)
 	}
-	return append(dst, '\n')
+	dst = appendPair(dst, " id=", redactNumber(line.ID), asJSON)
+	dst = appendPair(dst, " method=", line.method(), asJSON)
+	dst = append(appendName(dst, " path=", asJSON), '"')
+	if asJSON { // logfmt escapes a byte as \x0a, JSON as \u000a
+		dst = append(dst, bytes.ReplaceAll(line.appendPath(nil, known), []byte(`\x`), []byte(`\u00`))...)
+	} else {
+		dst = line.appendPath(dst, known)
+	}
+	dst = strconv.AppendInt(appendName(append(dst, '"'), " status=", asJSON), int64(line.Status), 10)
+	dst = strconv.AppendInt(appendName(dst, " bytes=", asJSON), line.Bytes, 10)
+	dst = appendPair(dst, " caller=", line.Caller, asJSON)
+	dst = appendPair(dst, " how=", line.Outcome, asJSON)
+	dst = appendMillis(dst, " dur=", line.Took, asJSON)
+	if line.Upstream > 0 {
+		dst = appendMillis(dst, " upstream=", line.Upstream, asJSON)
+	}
+	dst = appendPair(dst, " peer=", line.Peer, asJSON)
+	if !asJSON {
+		return append(appendPair(append(dst, line.Client.text...), " person=", line.Person, false), '\n')
+	}
+	dst = appendPair(dst, " host=", line.Client.Host, true)
+	dst = appendPair(dst, " agent=", line.Client.Agent, true)
+	return append(appendPair(dst, " person=", line.Person, true), "}\n"...)
 }
 
 // redactNumber returns a value that the client chose, or … if the value may contain a phone number.
@@ -211,33 +220,12 @@ func (line *Line) appendPath(dst []byte, known func(string) bool) []byte {
 	return AppendTarget(dst, line.Target, known)
 }
 
-// appendJSON appends the line as a JSON object (RFC 8259), with its line feed. Durations are in milliseconds.
-func (line *Line) appendJSON(dst []byte, known func(string) bool) []byte {
-	dst = append(appendTime(append(dst, `{"time":"`...), line.At), '"')
-	dst = appendMember(appendMember(dst, "id", redactNumber(line.ID)), "method", line.method())
-	dst = append(dst, `,"path":"`...)
-	// logfmt escapes a byte as \x0a, JSON as \u000a.
-	dst = append(dst, bytes.ReplaceAll(line.appendPath(nil, known), []byte(`\x`), []byte(`\u00`))...)
-	dst = fmt.Appendf(dst, `","status":%d,"bytes":%d`, line.Status, line.Bytes)
-	dst = appendMember(dst, "caller", line.Caller)
-	dst = appendMember(dst, "peer", line.Peer)
-	dst = appendMember(dst, "how", line.Outcome)
-	dst = fmt.Appendf(dst, `,"dur_ms":%.3f`, milliseconds(line.Took))
-	if line.Upstream > 0 {
-		dst = fmt.Appendf(dst, `,"upstream_ms":%.3f`, milliseconds(line.Upstream))
+// appendName appends the name of a field. name has the form that logfmt needs, with a space before it and = after it.
+func appendName(dst []byte, name string, asJSON bool) []byte {
+	if asJSON {
+		return append(append(append(dst, `,"`...), name[1:len(name)-1]...), `":`...)
 	}
-	return append(dst, "}\n"...)
-}
-
-func milliseconds(d time.Duration) float64 { return float64(max(d.Microseconds(), 0)) / 1000 }
-
-// appendMember appends a member of a JSON object unless its value is empty.
-func appendMember(dst []byte, name, value string) []byte {
-	if value == "" {
-		return dst
-	}
-	text, _ := json.Marshal(value) // no error, because every string can be encoded as JSON
-	return append(fmt.Appendf(dst, `,%q:`, name), text...)
+	return append(dst, name...)
 }
 
 // appendTime appends a time as RFC 3339 in UTC with milliseconds, at a third of the cost of AppendFormat.
@@ -257,27 +245,37 @@ func appendTime(dst []byte, t time.Time) []byte {
 
 func appendTwo(dst []byte, n int) []byte { return append(dst, byte('0'+n/10%10), byte('0'+n%10)) }
 
-// appendMillis appends a duration as milliseconds with three decimals.
-func appendMillis(dst []byte, d time.Duration) []byte {
+// appendMillis appends a field with a duration in milliseconds, with three decimals.
+func appendMillis(dst []byte, name string, d time.Duration, asJSON bool) []byte {
+	unit := "ms"
+	if asJSON {
+		name, unit = strings.TrimSuffix(name, "=")+"_ms=", ""
+	}
 	us := max(d.Microseconds(), 0)
-	dst = strconv.AppendInt(dst, us/1000, 10)
-	return append(dst, '.', byte('0'+us/100%10), byte('0'+us/10%10), byte('0'+us%10), 'm', 's')
+	dst = strconv.AppendInt(appendName(dst, name, asJSON), us/1000, 10)
+	return append(append(dst, '.', byte('0'+us/100%10), byte('0'+us/10%10), byte('0'+us%10)), unit...)
 }
 
-func appendPair(dst []byte, name, value string) []byte {
-	if value == redacted {
-		return append(append(dst, name...), redacted...)
-	}
+// appendPair appends a field with a text, unless the text is empty.
+func appendPair(dst []byte, name, value string, asJSON bool) []byte {
 	if value == "" {
 		return dst
 	}
-	dst = append(dst, name...)
-	for i := range len(value) {
-		if c := value[i]; escaped[c] || c == ' ' || c == '=' {
-			return append(appendSafe(append(dst, '"'), value), '"')
+	dst = appendName(dst, name, asJSON)
+	if asJSON {
+		text, _ := json.Marshal(value) // no error, because every string can be encoded as JSON
+		return append(dst, text...)
+	}
+	text, end := value, ""
+	if strings.HasSuffix(value, redacted) { // it is not escaped
+		text, end = value[:len(value)-len(redacted)], redacted
+	}
+	for i := range len(text) {
+		if c := text[i]; escaped[c] || c == ' ' || c == '=' {
+			return append(append(appendSafe(append(dst, '"'), text), end...), '"')
 		}
 	}
-	return append(dst, value...)
+	return append(append(dst, text...), end...)
 }
 
 // escaped marks the bytes that need an escape inside quotes.

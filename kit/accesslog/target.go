@@ -1,8 +1,10 @@
-// Target: which parts of a request's path and query are logged.
+// Target: which parts of a request's path, query and headers are logged.
 
 package accesslog
 
 import (
+	"net/http"
+	"net/netip"
 	"strings"
 	"unicode"
 )
@@ -62,6 +64,61 @@ func appendOrRedact(dst []byte, text string, known func(string) bool) []byte {
 		return append(dst, redacted...)
 	}
 	return appendSafe(dst, text)
+}
+
+// Client is what a line says about the client of a request.
+type Client struct {
+	Host  string // the start of the Host header, up to what may be a phone number
+	Agent string // the start of the User-Agent header, up to what may be a phone number
+	text  string // both as logfmt
+}
+
+// maxClient is the maximum number of bytes of a header of the client that are logged.
+const maxClient = 256
+
+// ClientOf returns the client of a request.
+func ClientOf(r *http.Request) Client {
+	c := Client{Host: redactHost(r.Host), Agent: redactDigits(r.UserAgent())}
+	text := appendPair(make([]byte, 0, 128), " host=", c.Host, false)
+	c.text = string(appendPair(text, " agent=", c.Agent, false))
+	return c
+}
+
+// redactHost returns a host with an optional port. Digits of an IP address are no phone number.
+func redactHost(host string) string {
+	shown := redactDigits(host)
+	if shown == host {
+		return host
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		at, _ := netip.ParseAddrPort(host)
+		addr = at.Addr()
+	}
+	if addr.IsValid() && addr.Zone() == "" {
+		return host
+	}
+	return shown
+}
+
+// redactDigits returns a text up to numberDigits digits without a letter between them. It shortens long texts.
+func redactDigits(text string) string {
+	text = text[:min(len(text), maxClient)]
+	digits, first := 0, 0 // the number of digits since the last letter, and the place of the first
+	for i, r := range text {
+		switch {
+		case unicode.IsNumber(r):
+			if digits == 0 {
+				first = i
+			}
+			if digits++; digits == numberDigits {
+				return text[:first] + redacted
+			}
+		case unicode.IsLetter(r):
+			digits = 0
+		}
+	}
+	return text
 }
 
 // unescape decodes percent escapes until none is left. ok is false if the text was escaped more than maxEscaped times.

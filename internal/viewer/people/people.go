@@ -87,7 +87,8 @@ func signIn(q *page.Exchange) error {
 	if err := q.V.Options.People.SignIn(q.Reply.W, q.R, p.Name, q.R.PostFormValue("password")); err != nil {
 		return showSignInError(q, p, err)
 	}
-	accesslog.LineOf(q.Ctx).Caller = p.Name
+	line := accesslog.LineOf(q.Ctx)
+	line.Caller, line.Person = p.Name, p.Name
 	q.RedirectBack(p.Back, "")
 	return nil
 }
@@ -112,7 +113,8 @@ func finishProvider(q *page.Exchange) error {
 	if err != nil {
 		return showSignInError(q, signInPage{Back: "/"}, err)
 	}
-	accesslog.LineOf(q.Ctx).Caller = name
+	line := accesslog.LineOf(q.Ctx)
+	line.Caller, line.Person = name, name
 	q.RedirectBack(page.LocalPath(back), "")
 	return nil
 }
