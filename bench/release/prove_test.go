@@ -366,7 +366,7 @@ func TestRenamedModuleIsBuiltElsewhere(t *testing.T) {
 		_, err := output(t.Context(), user, env, goCommand(), args...)
 		checktest.MustNoError(t, err, "go")
 	}
-	checktest.Equal(t, run(t, user, "./user"), "CA1 came\ntry again in 1s\n", "output of the program")
+	checktest.Equal(t, run(t, user, "./user"), "time=1970-01-01T00:00:00.000Z level=INFO msg=\"a change\" id=CA1 what=came\n", "output of the program")
 }
 
 // userProgram is what a user of two packages writes.
@@ -375,24 +375,26 @@ const userProgram = `package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"time"
 
 	"code.example.org/team/understudy/follow"
-	"code.example.org/team/understudy/kit/retry"
+	"code.example.org/team/understudy/kit/logline"
 )
 
 func main() {
 	feed := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, "id: 8\ndata: {\"n\":8,\"kind\":\"calls\",\"id\":\"CA1\",\"what\":\"came\"}\n\n")
+		w.Write([]byte("id: 8\ndata: {\"n\":8,\"kind\":\"calls\",\"id\":\"CA1\",\"what\":\"came\"}\n\n"))
 	}))
+	log := logline.New(os.Stdout, logline.Options{Levels: &logline.Levels{}})
 	_ = follow.Receive(context.Background(), follow.Options{URL: feed.URL, After: "7"}, func(c follow.Change) error {
-		fmt.Println(c.ID, c.What)
+		_ = log.Log(time.Unix(0, 0), slog.LevelInfo, "a change", slog.String("id", c.ID), slog.String("what", c.What))
 		return errors.New("enough")
 	})
-	fmt.Println("try again in", retry.Backoff(1e9, 1e9, 0))
 }
 `
 
