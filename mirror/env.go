@@ -30,6 +30,7 @@ type env struct {
 	memory      func() bool // whether memory contains what other processes have changed; nil if there are none
 	start       time.Time   // the time of the start, from which monotonicTime counts
 	since       time.Time   // Options.Since
+	paused      bool        // Options.Paused
 
 	unreadable  atomic.Bool  // whether the last read from the store failed; the failure has then been logged
 	nextReadLog atomic.Int64 // when the next failure may be logged, as monotonicTime

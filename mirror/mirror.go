@@ -97,6 +97,8 @@ type Options struct {
 	Others Others // the other processes on the same database; nil if there are none
 	// Since is the time before which the store may have lost writes. What was fetched before it is an answer only during an outage.
 	Since time.Time
+	// Paused means that no list is polled.
+	Paused bool
 	// PageSaved is called after each save of a page that has a record, a change, or a number of a time series. It
 	// runs in the goroutine that saves and must not block. For each kind, it is called with the changes in the order
 	// of their numbers. It may be nil.
@@ -172,7 +174,7 @@ func New(o Options) (*Mirror, error) {
 // newParts makes the parts of a mirror and connects them.
 func newParts(o *Options) *Mirror {
 	v := &env{sources: make(map[string]*source, len(o.Sources)), store: o.Store, intents: o.Intents, others: o.Others, memory: o.Memory,
-		now: o.Now, log: o.Logger, start: o.Now(), since: o.Since}
+		now: o.Now, log: o.Logger, start: o.Now(), since: o.Since, paused: o.Paused}
 	m := &Mirror{env: v}
 	v.ctx, m.close = context.WithCancel(context.Background())
 	m.entries = &entries{env: v, hot: cache.New(o.Hot), slides: slide.New(),
@@ -231,7 +233,9 @@ func (m *Mirror) Run(ctx context.Context) error {
 	}
 	m.shadow.Restore(ctx)
 	understudy.Wake(m.writer.flushNeeded)
-	m.poller.startPolls()
+	if !m.env.paused {
+		m.poller.startPolls()
+	}
 	m.env.work.Go(func() { m.shadow.Run(m.env.ctx) })
 	for range prefetcherCount {
 		m.env.work.Go(m.prefetch.run)

@@ -248,7 +248,7 @@ type storeShrinkCmd struct {
 // Run asks the server to shrink the database, and shows the progress.
 func (c *storeShrinkCmd) Run(ctx context.Context, p *process) error {
 	interrupted := errors.New("interrupted; a running server goes on, and the same command shows its progress")
-	at, err := watchWork(ctx, p, &c.Place, "store shrink", "/-/shrink", interrupted, func(at diagnostics.Shrunk) (terminal.State, bool) {
+	at, err := watchWork(ctx, p, &c.Place, "store shrink", "/-/shrink", nil, interrupted, func(at diagnostics.Shrunk) (terminal.State, bool) {
 		return terminal.State{Done: min(at.Copied, at.Live), Total: at.Live, Unit: "bytes"}, !at.Running
 	})
 	if err == nil && at.Error != "" {

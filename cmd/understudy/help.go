@@ -21,6 +21,9 @@ const maxHelpColumns = 80
 
 // details are what --help prints below the summary of a command, by the words of the command.
 var details = map[string]string{
+	"backup": "The file has the database, the audit log, the settings file, and audio and images. It is a tar file packed with zstd, " +
+		"and appears under its name when it is complete. A running server writes it, on its own machine, and continues to answer. " +
+		"Without a server the command writes it.\n\nDescribed in docs/how-to/back-up.md.",
 	"ca": "Prints the certificate to standard output and the path of its file to standard error. A program that trusts it trusts " +
 		"the proxy (serve --connect) for the hosts of the sources and for no others. The private key stays in the data " +
 		"folder.\n\nDescribed in docs/reference/proxy.md.",
@@ -40,6 +43,10 @@ var details = map[string]string{
 		"docs/reference/diagnostics.md.",
 	"purge": "Deletes the stored page of a path, or a record with its versions, its files and the pages that show it. The next " +
 		"request fetches it from the provider again, where nothing is changed.\n\nExamples are in docs/how-to/purge.md.",
+	"restore": "Compares every part with its SHA-256 before anything appears in the folder. Refuses a folder that has a database, " +
+		"and a backup of a newer version.\n\nDescribed in docs/how-to/back-up.md.",
+	"resume": "A restored data folder is paused: a server in it answers, and sends nothing by itself. Webhooks, watches, polls, " +
+		"syncs and jobs wait. A running server starts again without a pause.\n\nDescribed in docs/how-to/back-up.md.",
 	"search": "A query has words, \"phrases\", beginnings (deliv*), exclusions (-word) and conditions: FIELD:VALUE, FIELD>VALUE, " +
 		"kind:KIND, date:2026-05, number:+1… The newest records come first. The output is a table on a terminal and lines of JSON " +
 		"elsewhere.\n\nThe grammar and examples are in docs/reference/search.md.",

@@ -66,6 +66,9 @@ type commands struct {
 	CA          caCmd            `cmd:"" group:"people" name:"ca" help:"Print the certificate by which programs trust the proxy."`
 	Spec        specCmd          `cmd:"" group:"operate" help:"Write a spec for an API, and try it."`
 	Store       storeCmd         `cmd:"" group:"operate" help:"Count, verify and repair the database of a data folder."`
+	Backup      backupCmd        `cmd:"" group:"operate" help:"Write the data folder of a server into one file, while the server runs."`
+	Restore     restoreCmd       `cmd:"" group:"operate" help:"Restore a backup to an empty data folder."`
+	Resume      resumeCmd        `cmd:"" group:"operate" help:"Let a server in a restored data folder send again."`
 	Hooks       hooksCmd         `cmd:"" group:"operate" name:"webhooks" help:"List, pause, resume and test the webhooks of a running server."`
 	Tables      tablesCmd        `cmd:"" group:"operate" help:"Show the SQL tables that a running server keeps current, and rebuild them."`
 	Profile     profileCmd       `cmd:"" group:"operate" help:"Show which functions of a running server use memory or processor time."`

@@ -50,15 +50,16 @@ func (c *serveCmd) Run(ctx context.Context, p *process) error {
 	return restart(ctx, p.stderr, time.Second, func() (bool, error) { return c.serve(ctx, p) })
 }
 
-// restart calls serve until the server ends. It calls serve again if another server answers for the database. Such a server may refuse
-// connections at first, so restart then goes on after an error. serve returns whether it has answered requests.
+// restart calls serve until the server ends. It calls serve again after a pause has ended, and if another server answers for
+// the database. Such a server may refuse connections at first, so restart then goes on after an error. serve returns whether it
+// has answered requests.
 func restart(ctx context.Context, log io.Writer, pause time.Duration, serve func() (answered bool, err error)) error {
 	for replaced, tries := false, 0; ; tries++ {
 		answered, err := serve()
 		switch {
 		case ctx.Err() != nil:
 			return err
-		case errors.Is(err, understudy.ErrReplaced):
+		case errors.Is(err, understudy.ErrReplaced), errors.Is(err, app.ErrResumed):
 			replaced, tries = true, 0
 		case err == nil || answered || !replaced || tries == maxReopens:
 			return err

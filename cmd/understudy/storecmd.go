@@ -185,9 +185,10 @@ type storeRebuildCmd struct {
 // Run asks the server to rebuild the indexes of the database, and shows the progress.
 func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 	interrupted := errors.New("interrupted; the running server, or the next server that starts, continues to build the indexes")
-	at, err := watchWork(ctx, p, &c.Place, "store rebuild", "/-/index", interrupted, func(at diagnostics.Indexed) (terminal.State, bool) {
-		return terminal.State{Done: at.Done, Total: at.Total, Unit: "records"}, at.Done >= at.Total
-	})
+	at, err := watchWork(ctx, p, &c.Place, "store rebuild", "/-/index", nil, interrupted,
+		func(at diagnostics.Indexed) (terminal.State, bool) {
+			return terminal.State{Done: at.Done, Total: at.Total, Unit: "records"}, at.Done >= at.Total
+		})
 	if err != nil {
 		return err
 	}
@@ -197,9 +198,9 @@ func (c *storeRebuildCmd) Run(ctx context.Context, p *process) error {
 	})
 }
 
-// watchWork lets a server begin work with a POST to a path, and asks for its state until show returns done = true. It shows the progress.
-// If ctx ends, it returns the error interrupted.
-func watchWork[T any](ctx context.Context, p *process, place *dataFlags, name, path string, interrupted error,
+// watchWork lets a server begin work with a POST of body to a path, and asks for its state until show returns done = true. It shows
+// the progress. If ctx ends, it returns the error interrupted.
+func watchWork[T any](ctx context.Context, p *process, place *dataFlags, name, path string, body any, interrupted error,
 	show func(at T) (s terminal.State, done bool)) (at T, err error) {
 	err = place.askServer(ctx, p, true, func(ctx context.Context, server *admin) error {
 		progress := terminal.NewProgress(p.stderr, name, p.quiet)
@@ -207,7 +208,7 @@ func watchWork[T any](ctx context.Context, p *process, place *dataFlags, name, p
 		method := http.MethodPost
 		err := poll(ctx, func() (bool, error) {
 			at = *new(T)
-			err := server.ask(ctx, method, path, nil, &at)
+			err := server.ask(ctx, method, path, body, &at)
 			method = http.MethodGet
 			s, done := show(at)
 			progress.Set(s)

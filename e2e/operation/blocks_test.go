@@ -35,6 +35,7 @@ var readers = map[string]string{
 	"ARCHITECTURE.md text": "", // a drawing
 	"tables.md sql":        "TestTablesAsDocumented in e2e/operation/tables_test.go",
 	"nodes.md ini":         "TestSuitesBehindPgBouncer in internal/store/postgres_test.go", // with these settings
+	"back-up.md text":      "",                                                             // lines of a crontab
 	"commands.md text":     "TestThePageOfCommandsIsCurrent in cmd/understudy/commandspage_test.go",
 	"forecast.md text":     "TestForecastPrintsWhatTheDocumentShows in cmd/understudy/forecastcmd_test.go",
 	"README.md text":       "TestRunComparison in e2e/operation/docs_test.go",

@@ -147,7 +147,7 @@ func (d *desk) run(command string) string {
 }
 
 // needsServer matches the commands that ask a running server, or read what it has written.
-var needsServer = regexp.MustCompile(`^(webhooks|profile|audit|credentials|purge|erase|store) |^search [^-]`)
+var needsServer = regexp.MustCompile(`^(webhooks|profile|audit|credentials|purge|erase|store|backup) |^search [^-]`)
 
 // madeCredential is what the program prints of a credential that it makes.
 var madeCredential = regexp.MustCompile(`(?m)^user +(\S+)\nsecret +(\S+)`)

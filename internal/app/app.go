@@ -96,6 +96,15 @@ func Build(ctx context.Context, o Options) (a *App, err error) {
 	if a.sources, err = o.Settings.ReadSources(o.Folder); err != nil {
 		return a, err
 	}
+	if a.settings.restored, a.settings.paused, err = datadir.ReadRestored(o.Dir.Path); err != nil {
+		return a, err
+	}
+	if a.settings.paused && o.Headless && !o.Offline {
+		return a, errors.New("the data folder was restored and is paused; end the pause first: understudy resume")
+	} else if a.settings.paused && !o.Headless {
+		a.log.Warn("the data folder was restored: webhooks, watches, polls, syncs and jobs are paused until understudy resume",
+			"restored", a.settings.restored)
+	}
 	a.ports = &ports{limits: &o.Settings.Limits, log: a.log, unread: frontend.NewUnread(o.Settings.Shares(os.ReadFile).Unread),
 		profiles: profile.New(profile.Options{
 			Dir: filepath.Join(o.Dir.Path, "profiles"), Version: o.Version, Now: time.Now, Logger: a.log})}
@@ -153,7 +162,7 @@ func (a *App) Serve(ctx context.Context, first *frontend.Server, more []frontend
 	if first != nil {
 		servers = append([]*frontend.Server{first}, servers...)
 	}
-	tasks := []frontend.Task{a.jobs.Run}
+	tasks := []frontend.Task{a.jobs.Run, a.eraser.Shrinker.Run, a.eraser.Archiver.Run}
 	if !a.opts.Offline {
 		tasks = slices.Concat(tasks, a.tasks, more)
 		defer context.AfterFunc(ctx, a.ports.end)()

@@ -132,6 +132,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	a.enforcer, a.issuer.enforce = e, e.updateCredentials
 	f := a.newFigures(ctx, e, changes)
 	commands.Snapshot, commands.Readable, commands.Nodes = f.readSnapshot, f.checkStore, f.readNodes
+	commands.IsPaused = a.settings.paused
 	commands.IsEnding, commands.SettingsStatus = a.ports.ending.Load, a.settings.status
 	commands.SeesAll, commands.Profiles = a.canSeeAll, a.ports.profiles
 	if a.opts.ReadSettings != nil {
@@ -173,7 +174,10 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 		}
 	}
 	v := &a.policies.visitors
-	a.tasks = append(a.tasks, e.followCredentials, v.sessions.Run, v.cookies.Run, a.forecasts.Run, f.traffic.day.Run)
+	a.tasks = append(a.tasks, e.followCredentials, v.sessions.Run, v.cookies.Run, f.traffic.day.Run, a.settings.awaitResume)
+	if !a.settings.paused {
+		a.tasks = append(a.tasks, a.forecasts.Run)
+	}
 	return nil
 }
 
@@ -256,8 +260,8 @@ func (a *App) openCommands(ctx context.Context) error {
 	o := a.commandOptions()
 	o.Person = func(*http.Request) (understudy.Caller, error) { return understudy.Caller{}, understudy.ErrForbidden }
 	mux, d := http.NewServeMux(), diagnostics.New(o).Handler()
-	for _, path := range []string{"/-/purge", "/-/erase", "/-/erasures", "/-/index", "/-/shrink", "/-/credentials", "/-/credentials/",
-		"/-/explain"} {
+	for _, path := range []string{"/-/purge", "/-/erase", "/-/erasures", "/-/index", "/-/shrink", "/-/backup", "/-/resume",
+		"/-/credentials", "/-/credentials/", "/-/explain"} {
 		mux.Handle(path, d)
 	}
 	mux.Handle("/-/sync", a.crawler.Handler(a.opts.Dir.Token, a.audit))
@@ -276,7 +280,7 @@ func (a *App) commandOptions() diagnostics.Options {
 		return gate.ExplainRecord(role, source, kind, id)
 	}
 	return diagnostics.Options{Purge: a.purger().Purge, Erase: a.eraser.Erase, Receipts: a.eraser.ListReceipts, Index: indexes.Index,
-		Shrink:      a.eraser.Shrinker.Shrink,
+		Shrink: a.eraser.Shrinker.Shrink, Backup: a.eraser.Archiver.Save, Resume: func() error { return a.settings.resume(a.opts.Dir.Path) },
 		Credentials: a.issuer, Now: time.Now, Explain: explain, Token: a.opts.Dir.Token, Audit: a.audit, Logger: a.log}
 }
 

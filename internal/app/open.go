@@ -16,8 +16,11 @@ import (
 	"understudy"
 	"understudy/internal/app/operations"
 	"understudy/internal/audit"
+	"understudy/internal/backup"
 	"understudy/internal/config"
 	"understudy/internal/crawl"
+	"understudy/internal/datadir"
+	"understudy/internal/diagnostics"
 	"understudy/internal/fleet"
 	"understudy/internal/forecast"
 	"understudy/internal/frontend"
@@ -47,7 +50,10 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		Sources: a.sources, Log: a.log}
 	path := a.opts.Dir.DatabasePath(cfg.Store.DSN)
 	a.eraser.Shrinker = operations.Shrinker{Path: path, Log: a.log, Wake: make(chan struct{}, 1)}
-	if err := a.eraser.Shrinker.RemoveCopy(); err != nil {
+	a.eraser.Archiver = operations.Archiver{Log: a.log, Wake: make(chan diagnostics.Backup, 1),
+		Parts: backup.Options{Dir: a.opts.Dir.Path, Version: a.opts.Version, Now: time.Now, More: map[string]string{
+			datadir.SettingsFile: cfg.File, datadir.UsersFile: cfg.Viewer.UsersFile(a.opts.Folder)}}}
+	if err := a.eraser.Shrinker.RemoveCopies(); err != nil {
 		return err
 	}
 	a.db, err = store.Open(ctx, store.Options{Path: path, Specs: specs, Limit: int64(cfg.Store.Limit),
@@ -105,8 +111,8 @@ func (a *App) openAudit(ctx context.Context) error {
 		return err
 	}
 	o.Now, o.Logger = time.Now, a.log
-	if a.opts.Headless || a.opts.Offline {
-		o.Send = audit.SendOptions{} // only a server sends the audit log, not a command
+	if a.opts.Headless || a.opts.Offline || a.settings.paused {
+		o.Send = audit.SendOptions{} // only a server sends the audit log, not a command, nor a restored copy
 	}
 	o.Send.KV = a.db.KV
 	o.Send.Host, _ = os.Hostname() // if the name of the machine is unknown, syslog messages have none
@@ -140,6 +146,7 @@ func (a *App) openMirror(ctx context.Context) error {
 		PageSaved: a.saved.dispatch,
 		Store:     a.db, Writes: a.db.Writes, Files: a.files, Hot: cfg.Shares(os.ReadFile).Hot, Now: time.Now, Logger: a.log,
 		Ages: config.Ages(&cfg.Mirror), Limits: config.MirrorLimits(&cfg.Limits), KV: a.db.KV,
+		Since: a.settings.restored, Paused: a.settings.paused,
 	}
 	bodies := config.MaxBody(cfg, "", os.ReadFile)
 	for name := range cfg.Sources {
@@ -154,7 +161,10 @@ func (a *App) openMirror(ctx context.Context) error {
 		o.Sources = append(o.Sources, one)
 	}
 	if a.saved.fleet != nil && !a.opts.Headless {
-		o.Memory, o.Others, o.Intents, o.Since = a.saved.fleet.IsCurrent, a.saved.fleet, a.saved.fleet, a.saved.history.Since
+		o.Memory, o.Others, o.Intents = a.saved.fleet.IsCurrent, a.saved.fleet, a.saved.fleet
+		if a.saved.history.Since.After(o.Since) {
+			o.Since = a.saved.history.Since
+		}
 	} else {
 		file, err := intents.Open(filepath.Join(a.opts.Dir.Path, "intents"))
 		if err != nil {
@@ -280,7 +290,7 @@ func (a *App) openJobs(context.Context) (err error) {
 	a.jobs, err = jobs.New(jobs.Options{
 		Store: a.db.Jobs, Workers: cfg.Jobs.Workers, Memory: cfg.Jobs.MemoryLimit(cfg.Limits.MemoryLimit(os.ReadFile)),
 		Lease: cfg.Jobs.Lease.Std(), Keep: cfg.Jobs.Keep, KeepFor: cfg.Jobs.KeepFor.Std(), OnlyProcess: cfg.Store.DSN == "",
-		Worker: worker, Now: a.db.Jobs.Now, Logger: a.log, Kinds: kinds, Added: added,
+		Worker: worker, Paused: a.settings.paused, Now: a.db.Jobs.Now, Logger: a.log, Kinds: kinds, Added: added,
 	})
 	if err == nil {
 		a.db.Jobs.SetNews(a.jobs.WakeWorkers)
@@ -321,10 +331,14 @@ func (a *App) openWork(context.Context) (err error) {
 	a.mirror.SetCoverage(a.crawler)
 	a.saved.bus.Subscribe(a.crawler.HandlePageSaved)
 	e := a.eraser
-	e.Shrinker.DB = a.db
+	e.Shrinker.DB, e.Archiver.DB = a.db, a.db
+	if !store.IsPostgreSQL(e.Shrinker.Path) {
+		e.Archiver.Parts.Copy = func(ctx context.Context, path string) error { return store.Copy(ctx, a.db, path) }
+		e.Archiver.Parts.CopyPath = e.Shrinker.Path + operations.BackupSuffix
+	}
 	e.DB, e.Files, e.Mirror, e.Jobs = a.db, a.files, a.mirror, a.jobs
 	indexes := &operations.Indexer{DB: a.db, Jobs: a.jobs, Now: time.Now, Log: a.log}
-	a.tasks = append(a.tasks, a.crawler.Run, e.Run, e.Shrinker.Run, indexes.Run, a.ports.profiles.Run)
+	a.tasks = append(a.tasks, a.crawler.Run, e.Run, indexes.Run, a.ports.profiles.Run)
 	kinds := append(e.JobKinds(a.opts.Offline), indexes.JobKind())
 	if !a.opts.Offline {
 		kinds = append(kinds, crawl.JobKinds(a.crawler.Work())...)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 
 	"understudy"
 	"understudy/internal/config"
+	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
 	"understudy/internal/feed"
 	"understudy/internal/forecast"
@@ -38,14 +40,17 @@ type liveSettings struct {
 	current  atomic.Pointer[config.Settings]                // the settings in use
 	upstream atomic.Pointer[map[string][]understudy.Secret] // the secrets of the sources
 	secrets  config.SecretSums
-	policies atomic.Int64 // the number of policies that have become current
+	policies atomic.Int64  // the number of policies that have become current
+	restored time.Time     // when the data folder was restored; Build reads it
+	paused   bool          // whether the restored folder is paused; Build reads it
+	resumed  chan struct{} // has a value when the pause has ended
 
 	mu         sync.Mutex
 	lastReload diagnostics.Settings // the result of the last attempt to read the settings
 }
 
 func newLiveSettings(o Options) *liveSettings {
-	l := &liveSettings{}
+	l := &liveSettings{resumed: make(chan struct{}, 1)}
 	l.lines = logline.New(o.Stderr, logline.Options{Levels: &l.levels, NoColor: os.Getenv("NO_COLOR") != ""})
 	l.setLog(o.Settings)
 	if o.Offline {
@@ -64,6 +69,29 @@ func (l *liveSettings) setLog(cfg *config.Settings) {
 	}
 	l.lines.SetFormat(cfg.Log.Format.Std())
 	l.levels.Set(cfg.Log.Level.Std(), packages)
+}
+
+// ErrResumed means that the pause of a restored data folder has ended, so the server must start again.
+var ErrResumed = errors.New("the pause has ended")
+
+// resume ends the pause of a restored data folder.
+func (l *liveSettings) resume(dir string) error {
+	err := os.Rename(filepath.Join(dir, datadir.PausedFile), filepath.Join(dir, datadir.RestoredFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%w: nothing is paused", understudy.ErrInvalid)
+	}
+	understudy.Wake(l.resumed)
+	return err
+}
+
+// awaitResume returns ErrResumed when the pause ends.
+func (l *liveSettings) awaitResume(ctx context.Context) error {
+	select {
+	case <-l.resumed:
+		return ErrResumed
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // hookSecret returns the secret with which the upstream of a source signs its callbacks.

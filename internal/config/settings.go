@@ -43,6 +43,7 @@ type Settings struct {
 	Connect     *connectConfig                   `yaml:"connect"` // the settings of the forward proxy; nil if there is none
 	Metrics     metricsConfig                    `yaml:"metrics"`
 
+	File    string   `yaml:"-"` // the path of the settings file; "" if the settings come from elsewhere
 	Renamed []string `yaml:"-"` // a warning for each setting that the file calls by its old name
 }
 

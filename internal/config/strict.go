@@ -73,6 +73,7 @@ func Read(path string, lookup func(string) (string, bool)) (*Settings, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	c.File = path
 	return c, nil
 }
 

@@ -105,7 +105,7 @@ func (r Running) isAlive() bool {
 
 // ownFiles are the beginnings of the names of all files that Understudy creates in a data folder.
 var ownFiles = []string{"lock", runFile, StoreFile, MediaFolder, "slowapi.journal", "access.log", DemoFile, AuditName,
-	AuthorityFile, AuthorityKeyFile, "intents", "profiles", ".new-"}
+	AuthorityFile, AuthorityKeyFile, PausedFile, RestoredFile, SettingsFile, UsersFile, "intents", "profiles", ".new-"}
 
 // restrictAccess removes the rights of group and others from a data folder that contains only Understudy's files. A
 // folder with other files keeps its mode, because it has another purpose too. Understudy's files in the folder have
@@ -221,3 +221,29 @@ const (
 
 // DemoFile is the name of the file in which a demo stores the settings of its imitated API.
 const DemoFile = "demo.json"
+
+// SettingsFile and UsersFile are the names under which a restored folder has the settings file and the file of users.
+const (
+	SettingsFile = "settings.yml"
+	UsersFile    = "users"
+)
+
+// PausedFile is the name of the file that lets a server in a restored folder send nothing by itself. When the pause has ended, the
+// file has the name RestoredFile. The time of the file is that of the restore.
+const (
+	PausedFile   = "paused"
+	RestoredFile = "restored"
+)
+
+// ReadRestored returns when a data folder was restored, zero if it was not, and whether it is still paused.
+func ReadRestored(path string) (at time.Time, paused bool, err error) {
+	for _, name := range []string{PausedFile, RestoredFile} {
+		info, err := os.Stat(filepath.Join(path, name))
+		if err == nil {
+			return info.ModTime(), name == PausedFile, nil
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return at, false, fmt.Errorf("data folder: %w", err)
+		}
+	}
+	return at, false, nil
+}

@@ -196,6 +196,12 @@ type Options struct {
 	Index func(ctx context.Context, anew bool) (Indexed, error)
 	// Shrink returns the state of the newest run that shrinks the database. If begin is true, it begins a run.
 	Shrink func(ctx context.Context, begin bool) (Shrunk, error)
+	// Backup returns the state of the newest backup. If begin is not nil, it begins a backup.
+	Backup func(ctx context.Context, begin *Backup) (BackedUp, error)
+	// Resume ends the pause of a restored data folder, and starts the server again.
+	Resume func() error
+	// IsPaused is true if the server sends nothing by itself, because its data folder was restored.
+	IsPaused bool
 	// Reload reads the settings again and returns the names of those that need a restart. If it is nil, there is no
 	// settings file.
 	Reload func(context.Context) (restart []string, err error)
@@ -256,7 +262,7 @@ func Routes() []string {
 	return []string{
 		"/-/health", readyPath, "/-/stats", "/-/stats/figures", MetricsPath, "/-/purge", "/-/reload", "/-/credentials",
 		"/-/credentials/{name}/rotate",
-		"/-/credentials/{name}/revoke", "/-/erase", "/-/erasures", "/-/explain", "/-/index", "/-/shrink",
+		"/-/credentials/{name}/revoke", "/-/erase", "/-/erasures", "/-/explain", "/-/index", "/-/shrink", "/-/backup", "/-/resume",
 		"/-/profile", "/-/profile/stop", "/-/profile/allocs", "/-/profile/cpu", "/-/profile/kept/{id}",
 	}
 }
@@ -293,6 +299,10 @@ func (d *Diagnostics) Handler() http.Handler {
 	shrink := jsonapi.Handle(d.command(indexTimeout, 0), d.shrink)
 	mux.Handle("GET /-/shrink", shrink)
 	mux.Handle("POST /-/shrink", shrink)
+	backup := jsonapi.HandleBody(d.command(indexTimeout, maxPurge), d.saveBackup)
+	mux.Handle("GET /-/backup", backup)
+	mux.Handle("POST /-/backup", backup)
+	mux.Handle("POST /-/resume", jsonapi.Handle(d.command(indexTimeout, 0), d.resume))
 	mux.HandleFunc("GET /-/profile", d.profiles(d.showProfiles))
 	mux.HandleFunc("POST /-/profile", d.profiles(d.startProfile))
 	mux.HandleFunc("POST /-/profile/stop", d.profiles(d.stopProfile))

@@ -109,6 +109,7 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 		}
 	}
 	// An error of the settings or of the audit log may name files, so only /-/stats shows its text.
+	degraded(d.o.IsPaused, "the data folder was restored: webhooks, watches, polls, syncs and jobs are paused until understudy resume")
 	degraded(settings.Error != "", "the settings could not be loaded again; the former ones are in force")
 	degraded(s.LogMoved, "the access log's file was moved or removed; send SIGHUP to open it again")
 	degraded(s.Store.Trouble != "", "the store: "+s.Store.Trouble)

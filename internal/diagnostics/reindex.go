@@ -1,4 +1,4 @@
-// This file builds the indexes of terms and words again, and shrinks the database, while the server runs.
+// This file builds the indexes of terms and words again, shrinks the database and writes backups, while the server runs.
 
 package diagnostics
 
@@ -65,4 +65,43 @@ func (d *Diagnostics) shrink(ctx context.Context, c understudy.Caller, r *http.R
 		}
 	}
 	return d.o.Shrink(ctx, begin)
+}
+
+// Backup is the body of POST /-/backup: what to write, and where.
+type Backup struct {
+	To       string `json:"to"` // a path on the server's machine, or s3://BUCKET/NAME
+	Contents bool   `json:"contents,omitempty"`
+	Keys     bool   `json:"keys,omitempty"`
+}
+
+// BackedUp describes the newest backup that a command has begun. All sizes are in bytes.
+type BackedUp struct {
+	Running bool   `json:"running"`
+	To      string `json:"to"`
+	Done    int64  `json:"done"`              // the bytes that were copied or packed
+	Total   int64  `json:"total"`             // the bytes of the step: first of the database's copy, then of all parts
+	Size    int64  `json:"size,omitempty"`    // the size of the backup
+	Distant bool   `json:"distant,omitempty"` // the database is PostgreSQL, and not a part of the backup
+	Error   string `json:"error,omitempty"`
+}
+
+// saveBackup responds with the state of the newest backup. POST begins one.
+func (d *Diagnostics) saveBackup(ctx context.Context, c understudy.Caller, r *http.Request, in *Backup) (any, error) {
+	if r.Method != http.MethodPost {
+		return d.o.Backup(ctx, nil)
+	}
+	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "back up to " + understudy.Clip(in.To)}
+	if err := jsonapi.RecordAudit(ctx, d.o.Audit, c, e); err != nil {
+		return nil, err
+	}
+	return d.o.Backup(ctx, in)
+}
+
+// resume ends the pause of a restored data folder.
+func (d *Diagnostics) resume(ctx context.Context, c understudy.Caller, _ *http.Request) (any, error) {
+	err := jsonapi.RecordAudit(ctx, d.o.Audit, c, understudy.AuditEntry{Action: understudy.ActionAdminister, What: "resume"})
+	if err != nil {
+		return nil, err
+	}
+	return nil, d.o.Resume()
 }

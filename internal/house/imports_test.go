@@ -13,7 +13,7 @@ import (
 var imports = map[string]string{
 	".": "",
 	"cmd/understudy": ". cmd/understudy/reference cmd/understudy/specs cmd/understudy/terminal follow internal/access " +
-		"internal/app internal/app/gctune internal/audit " +
+		"internal/app internal/app/gctune internal/audit internal/backup " +
 		"internal/callers internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
 		"internal/signin internal/slowapi internal/smallfile internal/store internal/store/contents internal/store/locks internal/tables " +
@@ -37,17 +37,19 @@ var imports = map[string]string{
 	"internal/agents": ". internal/access internal/access/seen internal/jsonapi internal/query internal/viewer/plan kit/accesslog " +
 		"kit/jsonhttp kit/limiter kit/suggest kit/token request spec",
 	"internal/app": ". internal/access internal/actions internal/agents internal/app/lastday internal/app/lookups " +
-		"internal/app/operations internal/audit " +
+		"internal/app/operations internal/audit internal/backup " +
 		"internal/callers internal/config internal/connect internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/export internal/feed internal/fleet internal/forecast internal/frontend internal/jobs " +
 		"internal/outbox internal/proxy internal/query internal/search internal/search/columns internal/signin internal/store " +
 		"internal/store/contents internal/store/intents internal/store/nodes internal/tables internal/viewer internal/viewer/page " +
 		"internal/watch " +
 		"kit/accesslog kit/dispatch kit/limiter kit/logline kit/onlinestat kit/retry kit/semaphore mirror request spec upstream spec/auth",
+	"internal/backup":      "internal/datadir internal/store kit/wal",
 	"internal/app/gctune":  "",
 	"internal/audit":       ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/pidfile kit/retry kit/wal",
 	"internal/app/lastday": ".",
-	"internal/app/operations": ". internal/crawl internal/datadir internal/diagnostics internal/forecast internal/jobs internal/store " +
+	"internal/app/operations": ". internal/backup internal/crawl internal/datadir internal/diagnostics internal/forecast internal/jobs " +
+		"internal/store " +
 		"internal/store/contents internal/store/erase kit/retry kit/suggest mirror spec",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan mirror/compose spec",
 	"internal/callers":     ". kit/accesslog kit/limiter spec spec/auth",
@@ -100,7 +102,8 @@ var imports = map[string]string{
 	"internal/slowapi/world":       "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
 	"internal/store": ". internal/query internal/store/annotations internal/store/catalog internal/store/claims internal/store/codec " +
 		"internal/store/db internal/store/erase internal/store/evict internal/store/fts5 internal/store/history internal/store/index " +
-		"internal/store/jobs internal/store/kv internal/store/locks internal/store/move internal/store/names internal/store/nodes " +
+		"internal/store/jobs internal/store/kv internal/store/locks internal/store/migrations internal/store/move internal/store/names " +
+		"internal/store/nodes " +
 		"internal/store/order " +
 		"internal/store/pages internal/store/postgres internal/store/postings internal/store/records internal/store/seek internal/store/series " +
 		"internal/store/sqlite internal/store/tsvector internal/store/verify internal/store/wordrows " +

@@ -90,6 +90,9 @@ func (d *desk) serve(ctx context.Context) (next time.Time) {
 	}
 	d.mu.Unlock()
 	next = d.r.o.Now().Add(time.Hour)
+	if d.r.o.Paused {
+		return next
+	}
 	for request, all := range groups {
 		if !d.r.o.Now().Before(d.rests[request]) {
 			d.rests[request] = d.claim(ctx, all[:min(len(all), maxHandouts)])

@@ -66,7 +66,9 @@ type Kind struct {
 	// Outside means that programs outside the server run the jobs of this kind. Run is then nil.
 	Outside bool
 	// Once means that a job of this kind runs at most once. An interrupted run is not repeated.
-	Once        bool
+	Once bool
+	// Local means that the jobs of this kind send nothing out of the server, so that they also run while Options.Paused is set.
+	Local       bool
 	Concurrency int                 // the maximum number of concurrent runs in all processes; 0 means no limit
 	Attempts    int                 // the maximum number of runs of a job; 0 means 5
 	Lane        understudy.Priority // the priority of jobs that set no priority
@@ -99,6 +101,8 @@ type Options struct {
 	KeepFor time.Duration
 	// Grace is how long running jobs may take to end when the runner stops; 0 means 8s.
 	Grace time.Duration
+	// Paused means that only jobs of local kinds run, and that workers get no job. Other jobs wait.
+	Paused bool
 	// OnlyProcess means that no other process runs jobs of this store. The runner then takes over leases found at the
 	// start at once, without waiting for their expiry.
 	OnlyProcess bool
@@ -185,7 +189,7 @@ func (r *Runner) add(k Kind) error {
 	k.Backoff = cmp.Or(k.Backoff, time.Second)
 	k.MaxBackoff = max(cmp.Or(k.MaxBackoff, 10*time.Minute), k.Backoff)
 	r.kinds[k.Name] = &k
-	if k.Outside {
+	if k.Outside || r.o.Paused && !k.Local {
 		return nil
 	}
 	r.claims = append(r.claims, understudy.ClaimKind{Name: k.Name, MaxRunning: k.Concurrency, Lease: k.Lease})

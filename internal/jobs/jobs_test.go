@@ -86,6 +86,34 @@ func (b *bench) is(number int64, want understudy.JobState) understudy.Job {
 	return j
 }
 
+// TestPausedRunner: jobs that send nothing run, others and those of workers wait, and periodic ones are not added.
+func TestPausedRunner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ran []string
+		kind := func(name string) jobs.Kind {
+			return jobs.Kind{Name: name, Local: name == "index", Run: func(_ context.Context, r *jobs.Run) error {
+				ran = append(ran, r.Job().Kind)
+				return nil
+			}}
+		}
+		regular := kind("poll")
+		regular.Schedule = jobs.Every(time.Minute)
+		b := start(t, nil, jobs.Options{Paused: true, Kinds: []jobs.Kind{kind("send"), regular, kind("index"), {Name: "mail", Outside: true}}})
+		sent, mail := b.add(understudy.Job{Kind: "send"}), b.add(understudy.Job{Kind: "mail", Key: "1"})
+		index := b.add(understudy.Job{Kind: "index"})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := b.ClaimOutside(ctx, []string{"mail"}, 0, func() bool { return true })
+		checktest.True(t, errors.Is(err, context.DeadlineExceeded), "a worker's claim: %v", err)
+		b.is(index, understudy.JobDone)
+		b.is(sent, understudy.JobWaiting)
+		b.is(mail, understudy.JobWaiting)
+		b.stop()
+		checktest.MustEqual(t, len(ran), 1, "runs")
+		checktest.Equal(t, ran[0], "index", "the run")
+	})
+}
+
 func TestAJobIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0

@@ -8,6 +8,7 @@ import (
 
 	"understudy/internal/store/db"
 	"understudy/internal/store/locks"
+	"understudy/internal/store/migrations"
 	"understudy/internal/store/names"
 	"understudy/internal/store/nodes"
 	"understudy/internal/store/postgres"
@@ -121,6 +122,15 @@ const CopySuffix = sqlite.CopySuffix
 func FindShorterIDs(ctx context.Context, d *DB) (all []names.Form, err error) {
 	err = d.pool.Read(ctx, func(c db.Conn) error { all, err = names.FindForms(c); return err })
 	return all, db.WrapError(false, err, "read the ids in %s", d.pool.Engine.Name())
+}
+
+// Schema is the number of the newest step of the schema that this program knows.
+const Schema = migrations.Newest
+
+// Copy writes a copy of an SQLite file to a new file. Readers and writers go on, and erasures wait.
+func Copy(ctx context.Context, d *DB, path string) error {
+	err := d.Eraser.Exclude(ctx, func() error { return d.pool.Engine.Copy(ctx, path) })
+	return db.WrapError(false, err, "copy %s", d.pool.Engine.Name())
 }
 
 // Shrink stores ids in their shortest forms, and gives free space back to the disk. Readers go on, and writers wait. It returns the space

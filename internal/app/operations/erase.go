@@ -41,6 +41,7 @@ const (
 // Notify is called.
 type Eraser struct {
 	Shrinker  Shrinker                            // gives the space back that erasures have left
+	Archiver  Archiver                            // writes backups; erasures wait while it copies the database
 	Delay     time.Duration                       // the wait before a job, so that one job erases many scheduled records
 	Retention map[string]map[string]time.Duration // the maximum age of records by source and kind
 	Wake      chan struct{}                       // wakes the eraser; its buffer has one element
@@ -65,7 +66,7 @@ func (h *Eraser) Notify() {
 
 // JobKinds returns the kinds of the eraser's jobs. An offline command needs only the kind that it adds itself.
 func (h *Eraser) JobKinds(offline bool) []jobs.Kind {
-	listed := jobs.Kind{Name: eraseJob, Run: h.eraseListed, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute}
+	listed := jobs.Kind{Name: eraseJob, Run: h.eraseListed, Local: true, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute}
 	if offline {
 		return []jobs.Kind{listed}
 	}
@@ -73,7 +74,7 @@ func (h *Eraser) JobKinds(offline bool) []jobs.Kind {
 	kinds := []jobs.Kind{listed}
 	if len(h.Retention) > 0 {
 		kinds = append(kinds, jobs.Kind{
-			Name: expireJob, Run: h.expire, Concurrency: 1, Lane: understudy.PrioritySteady, Schedule: jobs.Every(expireInterval),
+			Name: expireJob, Run: h.expire, Local: true, Concurrency: 1, Lane: understudy.PrioritySteady, Schedule: jobs.Every(expireInterval),
 		})
 	}
 	return kinds

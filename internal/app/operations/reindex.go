@@ -29,7 +29,7 @@ const indexLogInterval = 10 * time.Second
 
 // JobKind returns the kind of the indexer's job.
 func (h *Indexer) JobKind() jobs.Kind {
-	return jobs.Kind{Name: indexJob, Run: h.fill, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute}
+	return jobs.Kind{Name: indexJob, Run: h.fill, Local: true, Concurrency: 1, Attempts: 20, MaxBackoff: 5 * time.Minute}
 }
 
 // fill is the job that adds all records to the indexes.

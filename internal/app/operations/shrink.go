@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"sync"
 
-	"understudy"
 	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
 	"understudy/internal/store"
@@ -28,10 +27,17 @@ type Shrinker struct {
 	state diagnostics.Shrunk
 }
 
-// RemoveCopy deletes a copy that a crash has left, because erasures would not reach it.
-func (s *Shrinker) RemoveCopy() error {
-	if err := os.Remove(s.Path + store.CopySuffix); err != nil && !errors.Is(err, os.ErrNotExist) && !store.IsPostgreSQL(s.Path) {
-		return fmt.Errorf("a copy of the database is left and cannot be deleted: %w", err)
+// BackupSuffix follows the name of the database in the name of the copy that becomes a part of a backup.
+const BackupSuffix = "-backup"
+
+// RemoveCopies deletes copies that a crash has left, because erasures would not reach them.
+func (s *Shrinker) RemoveCopies() error {
+	for _, suffix := range []string{store.CopySuffix, BackupSuffix} {
+		for _, log := range []string{"", "-journal", "-wal", "-shm"} {
+			if err := os.Remove(s.Path + suffix + log); err != nil && !errors.Is(err, os.ErrNotExist) && !store.IsPostgreSQL(s.Path) {
+				return fmt.Errorf("a copy of the database is left and cannot be deleted: %w", err)
+			}
+		}
 	}
 	return nil
 }
@@ -66,12 +72,8 @@ func (s *Shrinker) Shrink(ctx context.Context, begin bool) (diagnostics.Shrunk, 
 	defer s.mu.Unlock()
 	isFile := !store.IsPostgreSQL(s.Path)
 	if begin && !s.state.Running {
-		if isFile {
-			free, err := datadir.CountFree(filepath.Dir(s.Path))
-			if need := space.File - space.Free; err != nil || free < need {
-				return diagnostics.Shrunk{}, fmt.Errorf("%w: the copy needs %d bytes and the disk has %d free bytes; free space there (%v)",
-					understudy.ErrInvalid, need, free, err)
-			}
+		if err := checkRoom(filepath.Dir(s.Path), space); isFile && err != nil {
+			return diagnostics.Shrunk{}, err
 		}
 		s.state = diagnostics.Shrunk{Running: true, Before: space.File + space.WAL, Live: space.File - space.Free, Distant: !isFile}
 		s.Wake <- struct{}{}
@@ -81,4 +83,13 @@ func (s *Shrinker) Shrink(ctx context.Context, begin bool) (diagnostics.Shrunk, 
 		state.Copied = info.Size()
 	}
 	return state, nil
+}
+
+// checkRoom returns an error if the disk of a folder has no room for a copy of the database.
+func checkRoom(folder string, space store.Space) error {
+	free, err := datadir.CountFree(folder)
+	if need := space.File - space.Free; err == nil && free < need {
+		err = newInvalid("the copy needs %d bytes and the disk has %d free bytes; free space there", need, free)
+	}
+	return err
 }

@@ -149,6 +149,8 @@ type Engine interface {
 	// Sanitize overwrites what the files still contain of deleted or changed rows, and returns how many bytes it
 	// overwrote. Only one goroutine at a time may call it.
 	Sanitize(ctx context.Context, p *Pool) (overwritten int64, err error)
+	// Copy writes a copy of the database to a new file. Readers and writers go on. A distant database returns an error.
+	Copy(ctx context.Context, path string) error
 	// Shrink gives free space back to the disk. Writers wait until it ends.
 	Shrink(ctx context.Context, p *Pool) error
 	// ListResidue returns where bytes of deleted rows may still be after Sanitize.

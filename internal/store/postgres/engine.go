@@ -178,6 +178,9 @@ func (e *Engine) ListTables(c db.Conn) (names []string, err error) {
 	return names, err
 }
 
+// Copy implements db.Engine. Only pg_dump copies such a database.
+func (e *Engine) Copy(context.Context, string) error { return errors.ErrUnsupported }
+
 // Shrink implements db.Engine. It makes the space of deleted rows available for new rows, and gives free pages at the end of
 // tables back to the disk.
 func (e *Engine) Shrink(ctx context.Context, p *db.Pool) error {

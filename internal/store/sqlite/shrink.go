@@ -33,6 +33,19 @@ var (
 	errChanged = errors.New("another process has changed the database meanwhile; try again")
 )
 
+// Copy implements db.Engine. It reads a snapshot, so the log grows by what is written meanwhile.
+func (e *Engine) Copy(ctx context.Context, path string) error {
+	path, err := filepath.Abs(path) // Dial needs it
+	if err != nil {
+		return err
+	}
+	c, err := Dial(ctx, e.path, readerCache)
+	if err != nil {
+		return err
+	}
+	return errors.Join(writeCopy(ctx, c, path), c.Close())
+}
+
 // Shrink implements db.Engine. The copy needs as much space as the rows.
 func (e *Engine) Shrink(ctx context.Context, p *db.Pool) error {
 	return p.Write(ctx, func(c db.Conn) (broken bool, err error) {
