@@ -55,6 +55,7 @@ type loop struct {
 	light           bool      // whether no job of the last claim has a weight
 	claimAt         time.Time // when to claim jobs if nothing wakes the loop earlier
 	trimAt          time.Time
+	trims           atomic.Bool  // whether the archive is being trimmed
 	endedRuns       atomic.Int64 // the number of runs that ended since the archive was last trimmed; requests of workers change it, too
 }
 
@@ -97,6 +98,7 @@ const (
 	retryInterval    = time.Second      // the wait before the loop tries again to claim a due job
 	trimInterval     = 10 * time.Minute
 	trimAfterRuns    = 100 // the number of ended runs after which the archive is trimmed, or half of Options.Keep if that is more
+	maxUntrimmed     = 5000
 	progressInterval = time.Second
 )
 
@@ -289,18 +291,22 @@ func (r *Runner) countClaimed(got *understudy.Claimed) {
 	}
 }
 
-// trim removes old jobs from the archive.
+// trim removes old jobs from the archive, while the loop goes on.
 func (r *Runner) trim(ctx context.Context, now time.Time) {
-	if now.Before(r.loop.trimAt) && r.loop.endedRuns.Load() < max(trimAfterRuns, int64(r.o.Keep/2)) {
+	most := max(trimAfterRuns, min(int64(r.o.Keep/2), maxUntrimmed))
+	if now.Before(r.loop.trimAt) && r.loop.endedRuns.Load() < most || !r.loop.trims.CompareAndSwap(false, true) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
 	r.loop.trimAt = now.Add(trimInterval)
 	r.loop.endedRuns.Store(0)
-	if _, err := r.o.Store.TrimJobs(ctx, r.o.Keep, now.Add(-r.o.KeepFor)); err != nil {
-		r.recordTrouble(ctx, err)
-	}
+	r.all.Go(func() {
+		defer r.loop.trims.Store(false)
+		ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		if _, err := r.o.Store.TrimJobs(ctx, r.o.Keep, now.Add(-r.o.KeepFor)); err != nil {
+			r.recordTrouble(ctx, err)
+		}
+	})
 }
 
 // finish ends all runs and sends their heartbeats until they have ended.

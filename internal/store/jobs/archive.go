@@ -100,7 +100,8 @@ func (q *Queue) CountJobs(ctx context.Context) (n understudy.JobCounts, err erro
 }
 
 // TrimJobs deletes archived jobs: in each state all but the keep newest, and all that ended before a time. It
-// deletes at most a few thousand at once; the next call deletes more. It returns how many it deleted.
+// deletes at most a few thousand at once; the next call deletes more. It returns how many it deleted. Then it makes the space of the
+// former versions of many rows available for new ones.
 func (q *Queue) TrimJobs(ctx context.Context, keep int, before time.Time) (removed int, err error) {
 	err = q.pool.ChangeRows(ctx, func(c db.Conn) error {
 		removed = 0
@@ -115,5 +116,15 @@ func (q *Queue) TrimJobs(ctx context.Context, keep int, before time.Time) (remov
 		}
 		return nil
 	})
+	if err == nil && q.ended.Load() >= vacuumAfter && q.pool.Engine.CanLockRows() {
+		q.ended.Store(0)
+		err = q.pool.UseReader(ctx, func(c db.Conn) (bool, error) {
+			return false, c.QueryOnce("VACUUM (SKIP_LOCKED) job", nil, func([]driver.Value) error { return nil })
+		})
+	}
 	return removed, db.WrapError(true, err, "trim jobs")
 }
+
+// vacuumAfter is the number of ended runs after which an engine that locks rows cleans the table. Each run leaves two former versions of its
+// row, and each claim reads their entries at the beginning of the indexes. The engine itself cleans only once a minute.
+const vacuumAfter = 5000

@@ -24,6 +24,8 @@ const (
 	maxJobError = 1024 // maximum bytes of a job's error, and of its note
 	maxAdded    = 1000 // maximum number of jobs in one call of AddJobs
 	sweepLimit  = 256  // maximum number of lost leases, or of expired jobs, that one claim handles
+
+	sweepPause = 100 * time.Millisecond // how long claims that also end jobs do not look for lost leases
 )
 
 const jobColumns = `number, kind, key, payload, lane, once, attempts, weight, run_after, expires_at, state, attempt, fence, worker, error,
@@ -66,7 +68,7 @@ var (
 	// candidate of any other kind, except those that another process claims.
 	claimJob = &db.Statement{Head: wantedKinds + "(VALUES ", Tuple: "(?, CAST(? AS BIGINT), CAST(? AS BIGINT))", Tail: `),
 		room AS (SELECT w.kind, l.lane FROM want w, (SELECT 0 AS lane UNION ALL SELECT 1 UNION ALL SELECT 2) l
-			WHERE l.lane <= ? AND (SELECT count(*) FROM job r WHERE r.state = 2 AND r.kind = w.kind) < w.most),
+			WHERE l.lane <= ? AND (w.most = 2147483647 OR (SELECT count(*) FROM job r WHERE r.state = 2 AND r.kind = w.kind) < w.most)),
 		first AS (SELECT (SELECT j.number FROM job j WHERE j.state = 1 AND j.kind = room.kind AND j.lane = room.lane
 		AND j.run_after <= ? AND j.weight <= ?
 			ORDER BY j.run_after, j.number LIMIT 1) AS number FROM room)
@@ -75,7 +77,8 @@ var (
 			ORDER BY j.lane, j.run_after, j.number LIMIT min(?, 1))
 		RETURNING ` + jobColumns,
 		Standard: wantedKinds + `(VALUES {}),
-		room AS (SELECT w.kind, l.lane, w.most - (SELECT count(*) FROM job r WHERE r.state = 2 AND r.kind = w.kind) AS free
+		room AS (SELECT w.kind, l.lane, w.most - CASE WHEN w.most = 2147483647 THEN 0
+			ELSE (SELECT count(*) FROM job r WHERE r.state = 2 AND r.kind = w.kind) END AS free
 			FROM want w, (VALUES (0), (1), (2)) l (lane) WHERE l.lane <= ?),
 		first AS (SELECT room.*, (SELECT j.number FROM job j WHERE j.state = 1 AND j.kind = room.kind AND j.lane = room.lane
 			AND j.run_after <= ? AND j.weight <= ? ORDER BY j.run_after, j.number LIMIT 1) AS number FROM room WHERE free > 0),
@@ -118,6 +121,9 @@ type Queue struct {
 	ends combiner[understudy.JobResult, understudy.JobState]
 	adds combiner[understudy.Job, understudy.Job]
 	news atomic.Pointer[func()]
+
+	swept atomic.Int64 // when a claim has last looked for lost leases
+	ended atomic.Int64 // the number of runs that ended since the table was last cleaned
 }
 
 // NewQueue returns the job queue of a database.
@@ -365,7 +371,12 @@ func (q *Queue) claimJobs(c db.Conn, want *understudy.Claim, got *understudy.Cla
 		err = c.Expect(endJob, len(ends)/endWidth, ends...)
 	}
 	lost, late := []driver.Value{now, flag(want.OnlyProcess), want.Worker, int64(sweepLimit)}, []driver.Value{now, int64(sweepLimit)}
-	err = errors.Join(err, c.Expect(loseLeases, 0, lost...), c.Expect(expireJobs, 0, late...))
+	since := now - q.swept.Load()
+	sweep := len(ends) == 0 || since < 0 || since > int64(sweepPause) // while short jobs end, not every claim looks at all that run
+	if sweep {
+		err = errors.Join(err, c.Expect(loseLeases, 0, lost...))
+	}
+	err = errors.Join(err, c.Expect(expireJobs, 0, late...))
 	kinds, kerr := q.lockKinds(c, want)
 	more := len(kinds) > 0 && want.Limit > 0
 	var args []driver.Value
@@ -379,8 +390,9 @@ func (q *Queue) claimJobs(c db.Conn, want *understudy.Claim, got *understudy.Cla
 	if err == nil && len(ends) > 0 {
 		got.Ended, durable, err = q.storeEnds(c, want.Ends, ends)
 	}
-	if err == nil {
+	if err == nil && sweep {
 		err = db.VisitRows(c, loseLeases, lost, func(r []driver.Value) { got.Count(understudy.JobState(r[0].(int64))) })
+		q.swept.Store(now)
 	}
 	if err == nil {
 		err = db.VisitRows(c, expireJobs, late, func([]driver.Value) { got.Expired++ })

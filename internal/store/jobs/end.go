@@ -134,6 +134,7 @@ const endWidth = 11
 
 // storeEnds ends runs. It returns their new states, and whether the commit must be durable.
 func (q *Queue) storeEnds(c db.Conn, ends []understudy.JobResult, args []driver.Value) (all []understudy.JobState, durable bool, _ error) {
+	q.ended.Add(int64(len(ends)))
 	if durable = slices.ContainsFunc(ends, isRepeated); durable {
 		q.pool.MarkChanged(db.Jobs)
 	}
