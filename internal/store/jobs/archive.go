@@ -125,6 +125,6 @@ func (q *Queue) TrimJobs(ctx context.Context, keep int, before time.Time) (remov
 	return removed, db.WrapError(true, err, "trim jobs")
 }
 
-// vacuumAfter is the number of ended runs after which an engine that locks rows cleans the table. Each run leaves two former versions of its
-// row, and each claim reads their entries at the beginning of the indexes. The engine itself cleans only once a minute.
+// vacuumAfter is the number of ended runs after which an engine that locks rows cleans the table. Each run leaves two former versions of
+// its row, and each claim reads their entries at the beginning of the indexes. The engine itself cleans only once a minute.
 const vacuumAfter = 5000
