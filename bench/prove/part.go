@@ -221,7 +221,7 @@ func wholeServer(gotool string) []part {
 		"lists/TestBrowserRowsChangeInPlace", "lists/TestBrowserTablesFit", "platforms/TestEveryPlatformHasItsTypes",
 		"nodes/TestRevokedCredentialIsRefusedAtTheOthers", "nodes/TestEndedSessionIsRefusedAtTheOthers",
 		"nodes/TestChangeReachesSubscriberOfAnotherNode", "nodes/TestDatabaseIsAway", "nodes/TestKilledNodeFailsNoReadOfTheOthers",
-		"nodes/TestRollingUpgrade", "nodes/TestWorkersAndNodesAreKilled", "nodes/TestBudgetIsOneForAll",
+		"nodes/TestRollingUpgrade", "nodes/TestWorkersAndNodesAreKilled", "operation/TestKillBackingUp", "nodes/TestBudgetIsOneForAll",
 		"nodes/TestSlowClockEndsTheLeaseInTime", "nodes/TestSteppedClock", "nodes/TestLostMessagesOnlyDelayWrites", "nodes/TestDatabaseHangs",
 		"nodes/TestPromotedStandbyThatLags",
 	} {
