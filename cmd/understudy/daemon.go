@@ -92,10 +92,13 @@ func (c *stopCmd) Run(ctx context.Context, p *process) error {
 	defer cancel()
 	err = poll(ctx, func() (bool, error) {
 		handle, err := run.Process().Open()
-		if errors.Is(err, pidfile.ErrGone) && signals == 0 {
-			return false, fmt.Errorf("process %d uses the data folder in another container; stop it there", run.PID)
-		} else if errors.Is(err, pidfile.ErrGone) {
+		if errors.Is(err, pidfile.ErrGone) && signals > 0 {
 			return true, nil
+		} else if errors.Is(err, pidfile.ErrGone) {
+			if _, err := c.Server.findHolder(p); err != nil {
+				return false, err // it has ended meanwhile
+			}
+			return false, fmt.Errorf("process %d uses the data folder in another container; stop it there", run.PID)
 		}
 		if err == nil && (signals == 0 || signals == 1 && run.Viewer == "" && time.Since(began) > startPatience) {
 			signals++
@@ -106,7 +109,7 @@ func (c *stopCmd) Run(ctx context.Context, p *process) error {
 		}
 		return false, errors.Join(err, handle.Release())
 	})
-	if ctx.Err() != nil {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("process %d got SIGTERM and has not ended within %v; wait, or end it at once: kill -9 %d", run.PID, c.Wait, run.PID)
 	}
 	if err == nil {
