@@ -52,7 +52,7 @@ var details = map[string]string{
 		"elsewhere.\n\nThe grammar and examples are in docs/reference/search.md.",
 	"serve": "Answers programs at the drop-in address of each source and people at the viewer's address, until Ctrl-C or SIGTERM. " +
 		"SIGHUP reads the settings file again.\n\nTo try it without a settings file or an account: understudy demo",
-	"status": "The exit code is 1 if no server uses the data folder. The figures of a server are on the viewer's page /admin.",
+	"status": "The exit code is 1 if no server uses the data folder. The viewer's page /-/administration says how well a server works.",
 	"stop": "Sends SIGTERM: the server finishes its requests, stores what it knows and ends. It never signals another process that has " +
 		"the number of a server which was killed.",
 	"store locks": "PostgreSQL: each session waits for the one above it that is less indented. Queries are printed up to their " +

@@ -83,16 +83,18 @@ const holderTries = 1000
 // newInUseError returns an error that names the process which uses the folder.
 func newInUseError(path string) error {
 	who, run := "another process", Running{}
-	for range holderTries {
+	for range holderTries { // all of them if the process is in another container
+		run = Running{}
 		if pidfile.Read(filepath.Join(path, runFile), &run) == nil && run.isAlive() {
-			who = fmt.Sprintf("process %d", run.PID)
 			break
 		}
-		run = Running{}
 		_ = retry.Wait(context.Background(), time.Millisecond) // which does not end
 	}
-	if run.Viewer != "" {
+	switch {
+	case run.Viewer != "":
 		who = fmt.Sprintf("the server with viewer %s (process %d)", run.Viewer, run.PID)
+	case run.PID != 0:
+		who = fmt.Sprintf("process %d", run.PID)
 	}
 	return InUseError{fmt.Errorf("data folder %s is held by %s; stop it or choose another with --data", path, who), run}
 }

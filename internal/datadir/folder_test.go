@@ -85,3 +85,26 @@ func TestFolderOfOurFilesIsClosedToOthers(t *testing.T) {
 		t.Errorf("the folder is open to others: %o", got)
 	}
 }
+
+// The process of another container cannot be looked at, but it holds the lock.
+func TestServerOfAnotherContainerIsFound(t *testing.T) {
+	dir := t.TempDir()
+	f, err := Open(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := NewRunning("http://127.0.0.1:4114", f.Token)
+	run.PID, run.Start = 1, run.Start+1
+	if err := f.file.Write(run); err != nil {
+		t.Fatal(err)
+	}
+	if server, _, err := OpenOrFindServer(dir); err != nil || *server != run {
+		t.Errorf("found %v, %v", server, err)
+	}
+	if got, err := ReadRunning(dir); err != nil || got != run {
+		t.Errorf("read %v, %v", got, err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}

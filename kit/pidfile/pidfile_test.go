@@ -61,7 +61,7 @@ func TestHolderChild(t *testing.T) {
 
 // child is a process that wants to hold the file.
 type child struct {
-	*exec.Cmd
+	cmd  *exec.Cmd
 	says string // its first line
 }
 
@@ -102,7 +102,7 @@ func TestOneOfManyHolds(t *testing.T) {
 	checktest.Equal(t, says[fmt.Sprintf("refused: %s/run.json is held by another process", dir)], n-1, "processes that were refused: %v", says)
 	var p pidfile.Process
 	checktest.MustNoError(t, pidfile.Read(filepath.Join(dir, "run.json"), &p), "read")
-	checktest.Equal(t, p.PID, holder.Process.Pid, "process in the file")
+	checktest.Equal(t, p.PID, holder.cmd.Process.Pid, "process in the file")
 	checktest.True(t, runtime.GOOS != "linux" || p.Age() < time.Minute && p.Start > 0, "it started %v ago", p.Age())
 }
 
@@ -115,7 +115,7 @@ func TestKilledHolderIsGone(t *testing.T) {
 	checktest.MustNoError(t, pidfile.Read(filepath.Join(dir, "run.json"), &p), "read")
 	checktest.NoError(t, p.Send(syscall.Signal(0)), "look for the living process")
 	checktest.NoError(t, p.Send(syscall.SIGKILL), "kill")
-	_, _ = c.Process.Wait() // it was killed
+	_, _ = c.cmd.Process.Wait() // it was killed
 	checktest.True(t, errors.Is(p.Send(syscall.SIGTERM), pidfile.ErrGone), "a process that was killed gets a signal")
 	f, err := pidfile.Hold(filepath.Join(dir, "run.json"), filepath.Join(dir, "lock"), pidfile.Self())
 	checktest.MustNoError(t, err, "hold the file of a process that was killed")
@@ -133,7 +133,7 @@ func TestStrangerGetsNoSignal(t *testing.T) {
 	c := start(t, t.TempDir())
 	self := pidfile.Self()
 	for name, p := range map[string]pidfile.Process{
-		"another start": {PID: c.Process.Pid, Start: self.Start - 1, Boot: self.Boot},
+		"another start": {PID: c.cmd.Process.Pid, Start: self.Start - 1, Boot: self.Boot},
 		"another boot":  {PID: self.PID, Start: self.Start, Boot: "another"},
 		"no process":    {PID: 1 << 30, Start: self.Start, Boot: self.Boot},
 		"all processes": {PID: -1, Start: self.Start, Boot: self.Boot},
@@ -141,7 +141,7 @@ func TestStrangerGetsNoSignal(t *testing.T) {
 	} {
 		checktest.True(t, errors.Is(p.Send(syscall.SIGKILL), pidfile.ErrGone), "%s: a stranger gets the signal", name)
 	}
-	checktest.NoError(t, c.Process.Signal(syscall.Signal(0)), "the stranger")
+	checktest.NoError(t, c.cmd.Process.Signal(syscall.Signal(0)), "the stranger")
 }
 
 // A process that has ended and that nobody has waited for is gone, too.
@@ -158,7 +158,7 @@ func TestZombieIsGone(t *testing.T) {
 	for end := time.Now().Add(10 * time.Second); p.Send(syscall.Signal(0)) == nil; time.Sleep(time.Millisecond) {
 		checktest.MustTrue(t, time.Now().Before(end), "a process that was killed counts as alive")
 	}
-	_, _ = c.Process.Wait()
+	_, _ = c.cmd.Process.Wait()
 }
 
 func TestReadersSeeWholeFiles(t *testing.T) {
