@@ -40,7 +40,7 @@ lines: ## count the product's lines and tokens of Go
 sample: ## print 120 comments and 80 names without their code: SEED=n chooses them
 	@cd internal/house && $(GO) test -vet=off -count=1 -run TestSample -sample $(SEED) | sed '/^PASS$$/d; /^ok /d'
 
-bench: build ## measure: results go to bench/results
+bench: build ## measure: results go to bench/results; ONLY=part; BASE=revision to compare with it
 	@tools/steps bench
 
 setup: ## install what tests need from Debian's packages, when it is absent

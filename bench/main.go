@@ -66,6 +66,8 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	fs.StringVar(&o.Drawings, "drawings", "../docs", "folder of the drawings; empty draws none")
 	fs.StringVar(&o.Old, "old", "", "compare with the program of this checkout, in turns")
 	fs.StringVar(&o.As, "as", "compared", "name of the results of a comparison")
+	fs.StringVar(&o.Package, "go", "", "compare the benchmarks of this package of Go, such as ./kit/logline, instead of parts")
+	fs.StringVar(&o.Pattern, "run", ".", "only benchmarks whose names match")
 	fs.StringVar(&o.Profile, "profile", "", "keep the CPU profiles of the parts cpu and warm in this folder")
 	if err := fs.Parse(args); err != nil {
 		return err

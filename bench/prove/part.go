@@ -209,8 +209,9 @@ func wholeServer(gotool string) []part {
 	for _, test := range []string{
 		"TestReleaseIsReproducible", "TestOtherPlatformsCompile", "TestDebianPackageInItsSystem", "TestRenamedModuleIsBuiltElsewhere",
 	} {
-		all = append(all, ofRelease(gotool, test))
+		all = append(all, ofBench(gotool, "release", test))
 	}
+	all = append(all, ofBench(gotool, "compare", "TestSameAgainstSame"), ofBench(gotool, "compare", "TestSlowDownOfThreePercent"))
 	for _, test := range []string{
 		"markers/TestMarkers", "markers/TestMarkersOnPostgreSQL", "hidden/TestHiddenRows", "hidden/TestFirstListUnderRowRulesShowsWhatWasJustWritten",
 		"hidden/TestMaskedSearch", "sdk/TestEveryPackageWalksEveryList", "connect/TestPackagesWalkThroughTunnels",
@@ -307,12 +308,12 @@ func endToEnd(gotool, what, where, env, told string, usual time.Duration) part {
 	}
 }
 
-// ofRelease is a test of what is released.
-func ofRelease(gotool, test string) part {
+// ofBench is a test of a package of the bench, such as of what is released.
+func ofBench(gotool, folder, test string) part {
 	return part{
-		name: "release " + test, dir: "bench", usual: 10 * time.Minute, limit: time.Hour, env: []string{fullCounts + "=1"},
-		sources: []source{{module: "bench", path: "understudy/bench/release", test: true}, {module: "bench", path: "understudy/cmd/understudy"}},
-		command: []string{gotool, "test", "-count=1", "-v", "-timeout=1h", "-run=^" + test + "$", "./release"},
+		name: folder + " " + test, dir: "bench", usual: 10 * time.Minute, limit: time.Hour, env: []string{fullCounts + "=1"},
+		sources: []source{{module: "bench", path: "understudy/bench/" + folder, test: true}, {module: "bench", path: "understudy/cmd/understudy"}},
+		command: []string{gotool, "test", "-count=1", "-v", "-timeout=1h", "-run=^" + test + "$", "./" + folder},
 		tell:    regexp.MustCompile(`(?m)^.*(--- PASS|--- FAIL|panic).*$`),
 	}
 }
@@ -338,7 +339,7 @@ const fullCounts = "UNDERSTUDY_PROVE"
 const laneOff = "UNDERSTUDY_LANE=off"
 
 // sampled matches calls of test helpers that run only some of the cases unless a full count is set.
-var sampled = regexp.MustCompile(`sample\.(Count|OneIn|Whole|Seed|Lane)\(`)
+var sampled = regexp.MustCompile(`sample\.(Count|OneIn|IsFullRun|Seed|ChooseLane)\(`)
 
 // withRapid returns the packages whose tests check random properties, directly or through a suite in another package.
 func withRapid(packages []pkg) map[string]bool {

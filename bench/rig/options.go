@@ -13,6 +13,8 @@ type Options struct {
 	Bin      string        // the understudy binary
 	Self     string        // the bench program, whose children measure inside
 	Old, As  string        // a checkout whose program is compared with this one; name of the results
+	Package  string        // a package of Go whose benchmarks are compared; "" = parts are
+	Pattern  string        // of the names of these benchmarks
 	Turn     bool          // a turn of a comparison: a ninth of the samples, fewer records
 	Quick    bool          // a smoke of every part: the figures mean nothing
 	Reader   time.Duration // how long the reader of the newest page reads

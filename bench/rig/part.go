@@ -62,6 +62,9 @@ func runOne(ctx context.Context, o Options, p Part, out io.Writer) (err error) {
 	return os.WriteFile(filepath.Join(o.Results, p.Name+".txt"), r.text(), 0o644)
 }
 
+// turnsAlone is how many turns of a comparison take as many samples as a part alone.
+const turnsAlone = 9
+
 // Times returns how often something is done: full, a ninth of it in a round of a comparison, or quick in a quick
 // run.
 func (r *Run) Times(full, quick int) int {
@@ -69,7 +72,7 @@ func (r *Run) Times(full, quick int) int {
 	case r.Quick:
 		return quick
 	case r.Turn:
-		return (full + rounds - 1) / rounds
+		return (full + turnsAlone - 1) / turnsAlone
 	}
 	return full
 }

@@ -136,26 +136,3 @@ func TestChildThatEnds(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-// TestCompared: figures of two programs stand side by side, and one is called better or worse
-// where the quartiles of the ratios lie on that side; a figure that is 0 has no ratio.
-func TestCompared(t *testing.T) {
-	var got [2][rounds][]figure
-	for round := range rounds {
-		noise := float64(round%3) / 100
-		got[0][round] = []figure{{"slower", "ms", 2 + noise, false}, {"more", "a second", 100, true}, {"the same", "ms", 1 + noise, false}, {"none", "", 0, false}}
-		got[1][round] = []figure{{"slower", "ms", 3 + noise, false}, {"more", "a second", 150, true}, {"the same", "ms", 1.01, false}, {"none", "", 1, false}}
-	}
-	var lines []string
-	for _, row := range compared("part", got) {
-		lines = append(lines, strings.Join(row, "|"))
-	}
-	want := `part|before|after|ratio|quartiles||
-slower|2.01|3.01|1.498|1.495 to 1.500|ms|worse
-more|100|150|1.500|1.500 to 1.500|a second|better
-the same|1.01|1.01|1.000|0.990 to 1.010|ms|
-none|0|1|||| `
-	if text := strings.Join(lines, "\n"); text != strings.TrimSpace(want) {
-		t.Errorf("got\n%s\nwant\n%s", text, want)
-	}
-}
