@@ -1,4 +1,4 @@
-// The check, settings, spec and ca commands: they read settings, specs and other files, and do not start a server.
+// The check, spec and ca commands: they read settings, specs and other files, and do not start a server.
 
 package main
 
@@ -105,23 +105,6 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 		return fmt.Errorf("%s: %s", c.Config, strings.Join(weak, "\n"))
 	}
 	return nil
-}
-
-type settingsCmd struct {
-	Config string `default:"understudy.yml" placeholder:"FILE" help:"Settings file (default ${default})."`
-}
-
-// Run prints the settings file with a line for each default.
-func (c *settingsCmd) Run(p *process) error {
-	data, err := config.ReadFile(c.Config)
-	if err != nil {
-		return err
-	}
-	if data, err = config.FillFile(data, p.env); err != nil {
-		return fmt.Errorf("%s: %w", c.Config, err)
-	}
-	_, err = p.stdout.Write(data)
-	return err
 }
 
 // checkResult is what the settings mean. The keys of Finds and Does are roles, and below them sources.

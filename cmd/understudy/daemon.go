@@ -1,8 +1,10 @@
-// The commands for the process that uses a data folder: status, stop and reload.
+// The commands for the process that uses a data folder: status, stop and reload. The settings command compares its settings
+// with the file.
 
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"understudy/cmd/understudy/terminal"
+	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
 	"understudy/kit/pidfile"
@@ -133,6 +136,51 @@ func (c *reloadCmd) Run(ctx context.Context, p *process) error {
 		_, err = fmt.Fprintln(p.stdout, "these take effect after a restart:", terminal.Printable(strings.Join(done.NeedRestart, ", ")))
 	}
 	return err
+}
+
+type settingsCmd struct {
+	Effective bool       `xor:"what" help:"Print the file with all its defaults (default)."`
+	Diff      bool       `xor:"what" help:"Print the settings that have another value in the running server."`
+	Output    outputFlag `embed:""`
+	Server    localFlags `embed:""`
+}
+
+// Run prints the settings file with a line for each default, or compares it with the running server.
+func (c *settingsCmd) Run(ctx context.Context, p *process) error {
+	if c.Diff {
+		var pending config.Pending
+		if err := c.Server.ask(ctx, p, http.MethodGet, "/-/reload", nil, &pending); err != nil {
+			return err
+		}
+		return c.Output.print(p.stdout, pending, func(w io.Writer) error { return printPending(w, pending) })
+	}
+	path := cmp.Or(c.Server.Config, "understudy.yml")
+	data, err := config.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if data, err = config.FillFile(data, p.env); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	_, err = p.stdout.Write(data)
+	return err
+}
+
+// printPending prints the settings that differ as a table.
+func printPending(w io.Writer, pending config.Pending) error {
+	if len(pending.Changes) == 0 {
+		_, err := fmt.Fprintln(w, "the running server uses these settings")
+		return err
+	}
+	table := terminal.Table{{"SETTING", "RUNNING", "FILE", "NEEDS"}}
+	for _, d := range pending.Changes {
+		needs := "reload"
+		if d.Restart {
+			needs = "restart"
+		}
+		table.Add(terminal.Printable(d.Name), terminal.Printable(d.Running), terminal.Printable(d.File), needs)
+	}
+	return table.Print(w)
 }
 
 // findHolder returns the process that uses the data folder, also if it does not listen yet.

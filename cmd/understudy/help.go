@@ -52,6 +52,8 @@ var details = map[string]string{
 		"elsewhere.\n\nThe grammar and examples are in docs/reference/search.md.",
 	"serve": "Answers programs at the drop-in address of each source and people at the viewer's address, until Ctrl-C or SIGTERM. " +
 		"SIGHUP reads the settings file again.\n\nTo try it without a settings file or an account: understudy demo",
+	"settings": "The comparison shows (hidden) in place of a text that may be secret. It tells what a reload would change, and what needs a " +
+		"restart: understudy reload.",
 	"status": "The exit code is 1 if no server uses the data folder. The viewer's page /-/administration says how well a server works.",
 	"stop": "Sends SIGTERM: the server finishes its requests, stores what it knows and ends. It never signals another process that has " +
 		"the number of a server which was killed.",

@@ -52,7 +52,7 @@ type commands struct {
 	Stop        stopCmd          `cmd:"" group:"run" help:"Stop the server of a data folder, and wait until it has ended."`
 	Reload      reloadCmd        `cmd:"" group:"run" help:"Let a running server read its settings again, and say what was wrong."`
 	Check       checkCmd         `cmd:"" group:"run" help:"Check the settings file and show what it means."`
-	Settings    settingsCmd      `cmd:"" group:"run" help:"Print the settings file with all its defaults."`
+	Settings    settingsCmd      `cmd:"" group:"run" help:"Print the settings file with all defaults, or compare it with the running server."`
 	Search      searchCmd        `cmd:"" group:"records" help:"Search the records of a running server."`
 	Tail        tailCmd          `cmd:"" group:"records" help:"Print each change of a record as the server notices it."`
 	Sync        syncCmd          `cmd:"" group:"records" help:"Fetch every record of a kind, and keep the kind complete."`

@@ -136,7 +136,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	commands.IsEnding, commands.SettingsStatus = a.ports.ending.Load, a.settings.status
 	commands.SeesAll, commands.Profiles = a.canSeeAll, a.ports.profiles
 	if a.opts.ReadSettings != nil {
-		commands.Reload = e.reload
+		commands.Reload, commands.Compare = e.reload, e.compare
 		a.tasks = append(a.tasks, e.run)
 	}
 	routes := map[string]http.Handler{"/-/sync": a.crawler.Handler(token, a.audit), tables.Path: rows.NewHandler(token)}

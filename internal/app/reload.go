@@ -4,11 +4,9 @@ package app
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -237,28 +235,6 @@ func (e *enforcer) load(ctx context.Context) (cfg *config.Settings, restart []st
 	restart = slices.Concat(changedSpecs(e.sources, again), replaced, config.NeedRestart(started, cfg))
 	slices.Sort(restart)
 	return cfg, slices.Compact(restart), nil
-}
-
-// changedSpecs returns the names of the sources whose spec file has changed since the start. A changed spec needs a
-// restart.
-func changedSpecs(started, again []*spec.Source) (names []string) {
-	for i, src := range started { // both slices are sorted by name
-		if again[i].SpecSum != src.SpecSum && again[i].SpecSum != ([sha256.Size]byte{}) && src.SpecSum != ([sha256.Size]byte{}) {
-			names = append(names, "sources."+src.Name+".spec")
-		}
-	}
-	return names
-}
-
-// checkSources returns an error if the settings add or remove a source. Such a change needs a restart, because
-// every port, file and kind of the source would have to be added or removed.
-func checkSources(started, again *config.Settings) error {
-	now, want := slices.Sorted(maps.Keys(started.Sources)), slices.Sorted(maps.Keys(again.Sources))
-	if !slices.Equal(now, want) {
-		return fmt.Errorf("sources: %s are running, and the settings name %s; restart to add or remove a source", strings.Join(now, ", "),
-			strings.Join(want, ", "))
-	}
-	return nil
 }
 
 // readPolls returns the polls that the settings have for a source, checked with the current spec.

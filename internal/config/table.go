@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -243,15 +244,95 @@ var sharedSettings = []string{"sources.", "credentials", "roles", "mirror.", "re
 // process listens are not among them.
 func (c *Settings) SharedSettings() map[string]string {
 	all := map[string]string{}
-	visitSettings(reflect.ValueOf(c), "", "", func(path, name string, v reflect.Value) bool {
+	visitValues(c, func(path, name, text string, _ reflect.Value) {
 		shared := slices.ContainsFunc(sharedSettings, func(start string) bool { return strings.HasPrefix(name, start) })
+		if shared && !strings.HasSuffix(name, ".listen") {
+			all[path] = text
+		}
+	})
+	return all
+}
+
+// visitValues calls visit for each setting that has no settings below it. text is its value.
+func visitValues(settings any, visit func(path, name, text string, v reflect.Value)) {
+	visitSettings(reflect.ValueOf(settings), "", "", func(path, name string, v reflect.Value) bool {
 		switch {
-		case !shared || strings.HasSuffix(name, ".listen"):
 		case !isUnmarshaler(v.Type()) && (v.Kind() == reflect.Struct || v.Kind() == reflect.Map || v.Kind() == reflect.Slice):
 		case v.IsValid() && v.CanInterface():
-			all[path] = fmt.Sprint(v.Interface())
+			visit(path, name, fmt.Sprint(v.Interface()), v)
 		}
 		return true
 	})
+}
+
+// shownTexts are the last words of the settings whose texts may be shown outside of the settings file. Any other text may contain
+// a secret, or a value of a record.
+var shownTexts = strings.Fields("data listen public_url sign_in role spec generic upstream freshness polls[] sync[] media[] kinds[] " +
+	"source name schema kind access tls lists_from")
+
+// Value is a setting with its value as it may be shown.
+type Value struct {
+	Name, Text string
+	whole      string // the value itself
+	live       bool   // whether a change applies without a restart
+}
+
+// Values returns all settings. In place of a text that may be secret it has "(hidden)".
+func Values(c Settings) (all []Value) {
+	visitValues(&c, func(path, name, text string, v reflect.Value) {
+		one := Value{Name: path, Text: text, whole: text}
+		for part := name; part != "" && !one.live; part = part[:max(strings.LastIndexAny(part, ".["), 0)] {
+			one.live = isLive(part) // the table has a line for the setting, or for one above it
+		}
+		ref, isRef := v.Interface().(SecretRef)
+		switch word := name[strings.LastIndexByte(name, '.')+1:]; {
+		case text == "" || text == "<nil>" || text == "[]":
+			one.Text = ""
+		case isRef && strings.HasPrefix(string(ref), "file:"):
+		case v.CanInt(), v.CanFloat(), v.Kind() == reflect.Bool, !isRef && slices.Contains(shownTexts, word):
+		default:
+			one.Text = "(hidden)"
+		}
+		all = append(all, one)
+	})
+	return all
+}
+
+// Difference is a setting for which the running server and the settings file have different values.
+type Difference struct {
+	Name    string `json:"name"`
+	Running string `json:"running"`
+	File    string `json:"file"`
+	Restart bool   `json:"restart"` // whether the value of the file needs a restart
+}
+
+// Pending is the response to GET /-/reload: what a reload or a restart would change.
+type Pending struct {
+	Changes []Difference `json:"changes"`
+}
+
+// Compare returns in which settings a file differs from a server. The server was started with the settings started, and has
+// loaded the settings current since then.
+func Compare(started, current, file []Value) (all []Difference) {
+	running := map[string]Value{}
+	for isCurrent, values := range map[bool][]Value{false: started, true: current} {
+		for _, v := range values {
+			if v.live == isCurrent {
+				running[v.Name] = v
+			}
+		}
+	}
+	all = []Difference{} // so that JSON has a list
+	for _, f := range file {
+		if r := running[f.Name]; r.whole != f.whole {
+			all = append(all, Difference{Name: f.Name, Running: r.Text, File: f.Text, Restart: !f.live})
+		}
+		delete(running, f.Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(running)) {
+		if r := running[name]; r.whole != "" {
+			all = append(all, Difference{Name: name, Running: r.Text, Restart: !r.live})
+		}
+	}
 	return all
 }

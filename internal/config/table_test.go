@@ -346,3 +346,79 @@ func TestFilledFileMeansTheSame(t *testing.T) {
 		}
 	}
 }
+
+// Every text of the settings is marked, and no mark is shown but those of settings that cannot be secret.
+func TestShownValuesHaveNoSecret(t *testing.T) {
+	const mark = "marked-text"
+	c := &Settings{Sources: map[string]*Source{"api": {}}, Credentials: []*credentialConfig{{}}, Webhooks: []*Webhook{{}},
+		Connect: &connectConfig{}, Forecasts: []*forecastConfig{{}}, Roles: map[string]map[string]roleConfig{"support": {"api": {}}}}
+	marked := 0
+	visitSettings(reflect.ValueOf(c), "", "", func(path, _ string, v reflect.Value) bool {
+		switch {
+		case !v.CanSet():
+		case v.Kind() == reflect.String:
+			marked++
+			v.SetString(mark)
+		case v.Type() == reflect.TypeFor[[]string](), v.Type() == reflect.TypeFor[words]():
+			marked++
+			v.Set(reflect.ValueOf([]string{mark}).Convert(v.Type()))
+		case v.Type() == reflect.TypeFor[[]SecretRef]():
+			v.Set(reflect.ValueOf([]SecretRef{"cmd:echo " + mark}))
+		case v.Type() == reflect.TypeFor[map[string]string]():
+			v.Set(reflect.ValueOf(map[string]string{"X-Api-Key": mark}))
+		}
+		return true
+	})
+	c.Sources["api"].Secret, c.Mail.Secret, c.Roles["support"]["api"] = "file:secret", "cmd:echo "+mark, roleConfig{}
+	shown := map[string]string{}
+	for _, v := range Values(*c) {
+		shown[v.Name] = v.Text
+		word := strings.TrimRight(v.Name[strings.LastIndexByte(v.Name, '.')+1:], "[0]")
+		if strings.Contains(v.Text, mark) && !slices.Contains(shownTexts, word) && !slices.Contains(shownTexts, word+"[]") {
+			t.Errorf("%s: %q is shown", v.Name, v.Text)
+		}
+	}
+	if marked < 40 {
+		t.Errorf("only %d texts are marked", marked)
+	}
+	for name, want := range map[string]string{
+		"sources.api.secret": "file:secret", "mail.secret": "(hidden)", "sources.api.pool[0]": "(hidden)", "store.dsn": "(hidden)",
+		"sources.api.headers.send.X-Api-Key": "(hidden)", "webhooks: " + mark + ".url": "(hidden)", "audit.send": "(hidden)",
+		"sources.api.tables.dsn": "(hidden)", "sources.api.listen": mark, "sources.api.rate": "0",
+	} {
+		if shown[name] != want {
+			t.Errorf("%s: %q, want %q", name, shown[name], want)
+		}
+	}
+}
+
+func TestCompareSaysWhatAReloadAndARestartChange(t *testing.T) {
+	read := func(text string) *Settings {
+		c, err := Parse([]byte(text), func(string) (string, bool) { return "", false })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	const api = "sources: {api: {generic: \"http://127.0.0.1:1\", rate: %s}}\n%s"
+	started := read(fmt.Sprintf(api, "5", "store: {limit: 1GiB}\nsync: {slices: 3}"))
+	current := read(fmt.Sprintf(api, "6", "store: {limit: 2GiB}\nretention: {api: {calls: 30d}}")) // of which a reload applied the rate
+	for name, c := range map[string]struct {
+		file string
+		want []Difference
+	}{
+		"the file of the last reload": {fmt.Sprintf(api, "6", "store: {limit: 2GiB}\nretention: {api: {calls: 30d}}"), []Difference{
+			{"sync.slices", "3", "4", true}, {"store.limit", "1073741824", "2147483648", true}, {"retention.api.calls", "", "720h0m0s", true}}},
+		"the first file": {fmt.Sprintf(api, "5", "store: {limit: 1GiB}\nsync: {slices: 3}"), []Difference{{"sources.api.rate", "6", "5", false}}},
+	} {
+		got := Compare(Values(*started), Values(*current), Values(*read(c.file)))
+		for _, want := range c.want {
+			if !slices.Contains(got, want) {
+				t.Errorf("%s: %v is missing in %v", name, want, got)
+			}
+		}
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

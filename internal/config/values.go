@@ -49,6 +49,9 @@ func (l *logLevel) UnmarshalYAML(n *yaml.Node) error {
 // Std returns the level as a slog.Level.
 func (l logLevel) Std() slog.Level { return slog.Level(l) }
 
+// String returns the level as people write it.
+func (l logLevel) String() string { return strings.ToLower(l.Std().String()) }
+
 // UnmarshalYAML reads the name of a format. text is the former name of logfmt.
 func (f *logFormat) UnmarshalYAML(n *yaml.Node) error {
 	formats := map[string]logline.Format{"logfmt": logline.Logfmt, "text": logline.Logfmt, "json": logline.JSON, "terminal": logline.Terminal}
@@ -62,6 +65,9 @@ func (f *logFormat) UnmarshalYAML(n *yaml.Node) error {
 
 // Std returns the format as a logline.Format.
 func (f logFormat) Std() logline.Format { return logline.Format(f) }
+
+// String returns the format as people write it.
+func (f logFormat) String() string { return [...]string{"logfmt", "json", "terminal"}[f] }
 
 // UnmarshalYAML reads a number of bytes with an optional binary or decimal unit.
 func (s *size) UnmarshalYAML(n *yaml.Node) error {

@@ -205,6 +205,9 @@ type Options struct {
 	// Reload reads the settings again and returns the names of those that need a restart. If it is nil, there is no
 	// settings file.
 	Reload func(context.Context) (restart []string, err error)
+	// Compare returns the response to GET /-/reload, without secrets: what a reload or a restart would change. If it is nil, there
+	// is no settings file.
+	Compare func(context.Context) (any, error)
 	// Credentials manages the credentials that are created at run time. If it is nil, no credential can be created.
 	Credentials Credentials
 	// Now returns the current time, from which the duration of a credential counts.
@@ -279,6 +282,7 @@ func (d *Diagnostics) Handler() http.Handler {
 	mux.Handle("GET /-/stats", jsonapi.Handle(known, d.showStats))
 	mux.Handle("GET /-/stats/figures", jsonapi.Handle(known, showFigures))
 	mux.Handle("POST /-/purge", jsonapi.HandleBody(d.command(purgeTimeout, maxPurge), d.purge))
+	mux.Handle("GET /-/reload", jsonapi.Handle(d.command(reloadTimeout, 0), d.compare))
 	mux.Handle("POST /-/reload", jsonapi.Handle(d.command(reloadTimeout, 0), d.reload))
 	made := d.command(purgeTimeout, maxCredential)
 	if d.o.Credentials != nil {

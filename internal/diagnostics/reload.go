@@ -1,4 +1,4 @@
-// This file makes the server read its settings, secrets and users again.
+// This file makes the server read its settings, secrets and users again, and says what that would change.
 
 package diagnostics
 
@@ -20,10 +20,24 @@ type Reloaded struct {
 // reloadTimeout is the maximum time of a reload, including the commands that print secrets.
 const reloadTimeout = 60 * time.Second
 
+var errNoSettingsFile = fmt.Errorf("%w: this server has no settings file that can be read again", understudy.ErrNotFound)
+
+// compare says what a reload or a restart would change. If the file is invalid, the status is 400.
+func (d *Diagnostics) compare(ctx context.Context, _ understudy.Caller, _ *http.Request) (any, error) {
+	if d.o.Compare == nil {
+		return nil, errNoSettingsFile
+	}
+	changes, err := d.o.Compare(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", understudy.ErrInvalid, understudy.PlainText(err))
+	}
+	return changes, nil
+}
+
 // reload reads the settings again. If they are invalid, the status is 400 and the former settings stay valid.
 func (d *Diagnostics) reload(ctx context.Context, c understudy.Caller, _ *http.Request) (any, error) {
 	if d.o.Reload == nil {
-		return nil, fmt.Errorf("%w: this server has no settings file that can be read again", understudy.ErrNotFound)
+		return nil, errNoSettingsFile
 	}
 	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "reload"}
 	if err := jsonapi.RecordAudit(ctx, d.o.Audit, c, e); err != nil {
