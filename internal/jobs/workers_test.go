@@ -94,6 +94,9 @@ func (o *office) send(ctx context.Context, method, target, body string, headers 
 		name, value, _ := strings.Cut(h, ": ")
 		r.Header.Set(name, value)
 	}
+	if from := r.Header.Get("From"); from != "" {
+		r.RemoteAddr = from
+	}
 	w := httptest.NewRecorder()
 	o.ServeHTTP(w, r)
 	return w.Code, w.Body.String()
@@ -258,6 +261,10 @@ func TestRevokedCredentialEndsTheWait(t *testing.T) {
 		}
 		o.want(200, "PUT", job1, `{}`)
 		o.want(401, "POST", "/-/jobs/claim", `{"kinds":["mail"]}`)
+		code, got := o.send(t.Context(), "POST", "/-/jobs/claim", `{"kinds":["mail"]}`, "From: 127.0.0.1:5", "Authorization: Bearer "+token)
+		checktest.Equal(t, code, http.StatusOK, "status with the token of run.json: %s", got)
+		checktest.Contains(t, got, `"attempt":1,`, "the answer")
+		o.want(200, "PUT", strings.Replace(job1, "0f3b", "1f3b", 1), `{}`)
 		o.revoked.Store(false)
 		o.want(200, "POST", "/-/jobs/claim", `{"kinds":["mail"]}`, `"attempt":1,`)
 	})
