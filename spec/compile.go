@@ -40,6 +40,9 @@ func (s *Spec) Compile() error {
 	if err := s.Roots.check(s); err != nil {
 		return addPath(fmt.Errorf("spec %s: roots: %w", s.Name, err), "roots")
 	}
+	if err := s.checkAliases(); err != nil {
+		return fmt.Errorf("spec %s: %w", s.Name, err)
+	}
 	if err := s.checkSearches(); err != nil {
 		return fmt.Errorf("spec %s: %w", s.Name, err)
 	}

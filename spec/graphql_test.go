@@ -162,3 +162,39 @@ func TestPathsThatPass(t *testing.T) {
 		t.Errorf("a GraphQL path with a variable: %v", err)
 	}
 }
+
+// TestAliases: a path that begins with an alias means the path that the alias stands for. Others mean what they say.
+func TestAliases(t *testing.T) {
+	t.Parallel()
+	s := tracker(t)
+	s.Aliases = map[string]string{"/api/v3": "", "/api/v3/old": "/labels", "/api/graphql": "/graphql"}
+	s.Limits.Path = "/rate"
+	for path, want := range map[string]string{
+		"/api/v3/issues": "/issues", "/issues": "/issues", "/api/v3": "/", "/api/v3/": "/", "/api/v3/old": "/labels", "/api/v3/older": "/older",
+		"/api/v30/issues": "/api/v30/issues", "/issues/api/v3": "/issues/api/v3", "/api/graphql": "/graphql", "/api/v3/api/v3/x": "/api/v3/x",
+		"/API/v3/issues": "/API/v3/issues",
+	} {
+		got, err := s.Resolve("tracker", path, "")
+		if err != nil || got.Key.Path() != want {
+			t.Errorf("%s means %v, want %s (%v)", path, got, want, err)
+		}
+	}
+	if got, err := s.Resolve("tracker", "/api/v3/issues", ""); err != nil || got.Kind == nil || got.Kind.Name != "issues" {
+		t.Errorf("the list has the kind %v (%v)", got.Kind, err)
+	}
+	if _, err := s.Resolve("tracker", "/api/v3/../issues", ""); err == nil {
+		t.Error("dot segments behind an alias are not refused")
+	}
+	for path, want := range map[string]bool{"/rate": true, "/api/v3/rate": true, "/x/rate": false, "/api/v3/rate/": false} {
+		if s.IsRatePath(path) != want {
+			t.Errorf("%s is the path of the limits: %v", path, !want)
+		}
+	}
+	for alias, path := range map[string]string{"api": "", "/api/": "", "": "/x", "/api": "x", "/{a}": "", "/a%2f": "", "/a?b": ""} {
+		bad := tracker(t)
+		bad.Aliases = map[string]string{alias: path}
+		if err := bad.Compile(); err == nil || !strings.Contains(err.Error(), "is no beginning of paths") {
+			t.Errorf("%q: %q: %v", alias, path, err)
+		}
+	}
+}

@@ -3,6 +3,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -41,6 +42,38 @@ func (r *route) ids() []string {
 	return nil
 }
 
+// replaceAlias returns a path with what the longest alias at its beginning stands for.
+func (s *Spec) replaceAlias(path string) string {
+	longest := ""
+	for alias := range s.Aliases {
+		rest, ok := strings.CutPrefix(path, alias)
+		if ok && (rest == "" || rest[0] == '/') && len(alias) > len(longest) {
+			longest = alias
+		}
+	}
+	if longest == "" {
+		return path
+	}
+	return cmp.Or(s.Aliases[longest]+path[len(longest):], "/")
+}
+
+// checkAliases checks that aliases are beginnings of paths.
+func (s *Spec) checkAliases() error {
+	for alias, path := range s.Aliases {
+		for _, text := range []string{alias, path} {
+			if text != "" && (text[0] != '/' || strings.HasSuffix(text, "/") || strings.ContainsAny(text, "{}?#%")) || alias == "" {
+				return fmt.Errorf("aliases: %q: %q is no beginning of paths; write one such as /api/v3", alias, text)
+			}
+		}
+	}
+	return nil
+}
+
+// IsRatePath reports whether a path is that of the limits of requests (Limits.Path).
+func (s *Spec) IsRatePath(path string) bool {
+	return s.Limits.Path != "" && strings.HasSuffix(path, s.Limits.Path) && s.replaceAlias(path) == s.Limits.Path
+}
+
 // Resolve returns what a request to this source means: kind, list or instance of the decoded path, and the
 // canonical key. A path that the spec does not name gives a target without a kind. Malformed paths and queries
 // are ErrInvalid. A path with dot segments is also ErrNotFound: other servers could read it as another path,
@@ -53,6 +86,7 @@ func (s *Spec) Resolve(source, path, rawQuery string) (*Target, error) {
 		}
 		return s.ResolveVerbatim(source, path)
 	}
+	path = s.replaceAlias(path)
 	segments, err := understudy.SplitPathData(path)
 	if err != nil {
 		return nil, err

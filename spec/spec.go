@@ -49,6 +49,8 @@ type Spec struct {
 	// does not say what the answers contain.
 	PassThrough []string `yaml:"passes"`
 	GraphQL     string   `yaml:"graphql"`
+	// Aliases are other beginnings of paths, and what they stand for: GitHub's own servers have /api/v3 before their paths.
+	Aliases map[string]string `yaml:"aliases"`
 	// Quirks says what the API does with list requests that are slightly wrong.
 	Quirks Quirks  `yaml:"odd"`
 	Kinds  []*Kind `yaml:"kinds"`

@@ -366,7 +366,7 @@ func (v *exchange) serve() (err error) {
 		return v.serveOwn()
 	}
 	path, _, _ := strings.Cut(v.r.RequestURI, "?")
-	asksRate := path == v.proxy.o.Source.Spec.Limits.Path
+	asksRate := v.proxy.o.Source.Spec.IsRatePath(path)
 	k, _ := v.original.Context().Value(repeatKey{}).(*repeat)
 	if k != nil {
 		v.line.Client = k.client

@@ -5,6 +5,7 @@ package github
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,9 @@ func (a *API) graphQL(q *table.Request) format.Answer {
 	if strings.Contains(in.Query, "viewer") {
 		return graphQLData(map[string]any{"viewer": map[string]any{"login": a.world.Account}})
 	}
+	if asked := typeQuery.FindAllStringSubmatch(in.Query, -1); len(asked) > 0 {
+		return describeTypes(asked)
+	}
 	repo := a.world.Kinds["repos"].Find(strings.ToLower(v.Owner + "/" + v.Name + v.Repo))
 	if repo == nil || !strings.Contains(in.Query, "repository(") {
 		return graphQLError("NOT_FOUND", "Could not resolve to a Repository with the name '"+v.Owner+"/"+v.Name+v.Repo+"'.")
@@ -57,6 +61,24 @@ func (a *API) graphQL(q *table.Request) format.Answer {
 			"pageInfo": map[string]any{"hasNextPage": to < len(rows), "endCursor": strconv.Itoa(to)}}
 	}
 	return graphQLData(map[string]any{"repository": shown})
+}
+
+// typeQuery matches a question for the fields of a type, which gh asks servers that may be old: Issue: __type(name: "Issue"){fields…}
+var typeQuery = regexp.MustCompile(`(\w+):\s*__type\(name:\s*"(\w+)"`)
+
+// describeTypes names the fields of types: of an issue those that it has here, and of others none.
+func describeTypes(asked [][]string) format.Answer {
+	types := map[string]any{}
+	for _, one := range asked {
+		names := []any{}
+		if one[2] == "Issue" {
+			for _, name := range []string{"id", "number", "title", "url", "updatedAt", "state", "stateReason", "labels"} {
+				names = append(names, map[string]string{"name": name})
+			}
+		}
+		types[one[1]] = map[string]any{"fields": names}
+	}
+	return graphQLData(types)
 }
 
 // graphQLIssue returns an issue in the format of GitHub's GraphQL API.
