@@ -14,12 +14,14 @@ import (
 
 	"understudy/cmd/understudy/terminal"
 	"understudy/internal/backup"
+	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
+	"understudy/internal/store/contents"
 )
 
 type backupCmd struct {
-	To         string     `arg:"" name:"file" help:"New file."`
+	To         string     `arg:"" name:"file" help:"New file, or s3://BUCKET/NAME in the object store of store.s3."`
 	NoContents bool       `help:"Leave out audio and images, which can be fetched again."`
 	Keys       bool       `help:"Add the keys of the audit log and of the proxy, and the file of users."`
 	Output     outputFlag `embed:""`
@@ -27,10 +29,12 @@ type backupCmd struct {
 }
 
 // Run asks the server to write a backup, and shows the progress.
-func (c *backupCmd) Run(ctx context.Context, p *process) error {
-	to, err := filepath.Abs(c.To)
-	if err != nil {
-		return err
+func (c *backupCmd) Run(ctx context.Context, p *process) (err error) {
+	to := c.To
+	if !contents.IsS3(to) {
+		if to, err = filepath.Abs(to); err != nil {
+			return err
+		}
 	}
 	want := diagnostics.Backup{To: to, Contents: !c.NoContents, Keys: c.Keys}
 	interrupted := errors.New("interrupted; a running server goes on, and the file appears when it is complete")
@@ -53,7 +57,7 @@ func (c *backupCmd) Run(ctx context.Context, p *process) error {
 }
 
 type restoreCmd struct {
-	From   string `arg:"" name:"file" help:"Backup to restore."`
+	From   string `arg:"" name:"file" help:"Backup to restore, or s3://BUCKET/NAME in the object store of store.s3."`
 	To     string `placeholder:"DIR" help:"New or empty data folder (default: data of the settings file)."`
 	Config string `placeholder:"FILE" help:"Settings file (default understudy.yml)."`
 }
@@ -64,7 +68,7 @@ func (c *restoreCmd) Run(ctx context.Context, p *process) (err error) {
 	if err != nil {
 		return fmt.Errorf("%w; or name the folder with --to", err)
 	}
-	in, err := os.Open(c.From)
+	in, err := c.open(ctx, p)
 	if err != nil {
 		return fmt.Errorf("the backup %s cannot be read: %w", c.From, stripPath(err))
 	}
@@ -81,6 +85,22 @@ func (c *restoreCmd) Run(ctx context.Context, p *process) (err error) {
 	_, err = fmt.Fprintf(p.stdout, "restored %s to %s\na server in this folder sends nothing by itself until: understudy resume\n"+
 		"records that were erased after %s are back: erase them again\n", c.From, data, m.At.Format(time.RFC3339))
 	return err
+}
+
+// open opens the backup.
+func (c *restoreCmd) open(ctx context.Context, p *process) (io.ReadCloser, error) {
+	if !contents.IsS3(c.From) {
+		return os.Open(c.From)
+	}
+	cfg, folder, err := (&dataFlags{Config: c.Config, Data: c.To}).readSettings(p)
+	if err != nil {
+		return nil, err
+	}
+	a, name, err := cfg.Store.OpenArchive(ctx, c.From, config.FileSecrets(folder), time.Now)
+	if err != nil {
+		return nil, err
+	}
+	return a.Get(ctx, name)
 }
 
 type resumeCmd struct {

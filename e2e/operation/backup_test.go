@@ -19,10 +19,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
 	"understudy/e2e/binary"
 	"understudy/e2e/rig"
 	"understudy/internal/checktest"
 	"understudy/internal/sample"
+	"understudy/internal/store/pgtest"
 )
 
 const reader = rig.Account + ":" + rig.DemoToken
@@ -176,6 +180,101 @@ webhooks: [{name: crm, url: %q, secret: "cmd:printf whsec_MDEyMzQ1Njc4OTAxMjM0NT
 	checktest.MustTrue(t, err == nil && json.Unmarshal(data, &run) == nil, "run.json: %v %s", err, data)
 	checktest.Equal(t, claimJob(t, run.Viewer), 200, "a worker's claim after resume")
 	checktest.Lacks(t, string(rig.Get(t, "", run.Viewer+"/-/health").Body), "resume", "/-/health after resume")
+}
+
+// TestBackupInABucket stores backups in a bucket, by a command and regularly, and restores both.
+func TestBackupInABucket(t *testing.T) {
+	t.Parallel()
+	bucket := s3mem.New()
+	checktest.MustNoError(t, bucket.CreateBucket("backups"), "create the bucket")
+	store := httptest.NewServer(gofakes3.New(bucket).Server())
+	defer store.Close()
+	api := rig.StartAPI(t, "--latency", "2ms", "--records", "50").URL("slowapi")
+	s, dir := rig.StartServer(t, rig.Settings{Upstream: api, Store: fmt.Sprintf(`store: {limit: 1GiB, s3: {endpoint: %q, key: id, secret: "cmd:printf key"}}
+backup: {to: s3://backups/regular, every: 1h, keys: true}
+`, store.URL)})
+	checktest.MustEqual(t, rig.Get(t, reader, s.URL("twilio")+rig.Base+"/Calls.json").Status, 200, "a read")
+	const mine = "s3://backups/by/hand.tar.zst"
+	checktest.Contains(t, understudy(t, dir, "backup", "--keys", mine), mine+": ", "backup")
+	regular := ""
+	rig.Await(t, func() string {
+		list, err := bucket.ListBucket("backups", &gofakes3.Prefix{HasPrefix: true, Prefix: "regular/understudy-"}, gofakes3.ListBucketPage{})
+		if err != nil || len(list.Contents) != 1 {
+			return "a regular backup is in the bucket"
+		}
+		regular = "s3://backups/" + list.Contents[0].Key
+		return ""
+	})
+	rig.Await(t, func() string {
+		if !strings.Contains(string(rig.Get(t, reader, s.URL("viewer")+"/-/stats").Body), `"backup":{"at":"2`) {
+			return "/-/stats says when the backup was written"
+		}
+		return ""
+	})
+	whole, _ := readFeed(t, s.URL("viewer"))
+	checktest.MustNoError(t, s.Stop(), "stop the server")
+	for _, from := range []string{mine, regular} {
+		restoreCopy(t, dir, from)
+	}
+	second := rig.StartAgain(t, restoreCopy(t, dir, mine))
+	changes, _ := readFeed(t, second.URL("viewer"))
+	checktest.Equal(t, len(changes), len(whole), "changes of the copy")
+}
+
+// databases are empty databases of a PostgreSQL server.
+var databases pgtest.Pool
+
+// dumps is a tenth of the full count.
+const (
+	dumps    = 1
+	allDumps = 10
+)
+
+// TestBackupOnPostgreSQL copies the database of a server under load with pg_dump, and the rest with the command backup. What pg_restore
+// and the command restore make of both passes the checks, and has the first changes.
+func TestBackupOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	api := rig.StartAPI(t, "--latency", "2ms", "--records", "300").URL("slowapi")
+	dsn := databases.Database(t)
+	s, dir := rig.StartServer(t, rig.Settings{Upstream: api, Store: fmt.Sprintf("store: {dsn: %q}\n", dsn)})
+	type copied struct{ dump, rest string }
+	var all []copied
+	for i := range sample.Count(dumps, allDumps) {
+		one := copied{filepath.Join(dir, fmt.Sprint(i, ".dump")), filepath.Join(dir, fmt.Sprint(i, ".tar.zst"))}
+		stop := readBeside(t, s.URL("twilio"))
+		runTool(t, "pg_dump", "--format=custom", "--file="+one.dump, dsn)
+		checktest.Contains(t, understudy(t, dir, "backup", "--keys", one.rest), "pg_dump --format=custom", "backup")
+		stop()
+		all = append(all, one)
+	}
+	whole, _ := readFeed(t, s.URL("viewer"))
+	checktest.MustNoError(t, s.Stop(), "stop the server")
+	settings := rig.ReadFile(t, filepath.Join(dir, "understudy.yml"))
+	for i, one := range all {
+		target := databases.Database(t)
+		runTool(t, "pg_restore", "--no-owner", "--exit-on-error", "--dbname="+target, one.dump)
+		text := strings.Replace(settings, fmt.Sprintf("%q", dsn), fmt.Sprintf("%q", target), 1)
+		checktest.MustContains(t, text, target, "settings")
+		checktest.MustNoError(t, os.WriteFile(filepath.Join(dir, "understudy.yml"), []byte(text), 0o600), "write the settings")
+		second := rig.StartAgain(t, restoreCopy(t, dir, one.rest))
+		checktest.Contains(t, second.Stderr(), "paused until understudy resume", "the log")
+		changes, _ := readFeed(t, second.URL("viewer"))
+		checktest.MustTrue(t, len(changes) > 0 && len(changes) <= len(whole), "copy %d has %d of %d changes", i, len(changes), len(whole))
+		for n, c := range changes {
+			checktest.MustEqual(t, c, whole[n], "change %d of copy %d", n, i)
+		}
+		checktest.MustNoError(t, second.Stop(), "stop the copy")
+	}
+	t.Logf("%d dumps under load were restored", len(all))
+}
+
+// runTool runs a program of PostgreSQL.
+func runTool(t *testing.T, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput()
+	checktest.MustNoError(t, err, "%s: %s", strings.Join(args, " "), out)
 }
 
 // killedBackups is a tenth of the full count.

@@ -50,7 +50,12 @@ func (a *App) openStore(ctx context.Context) (err error) {
 		Sources: a.sources, Log: a.log}
 	path := a.opts.Dir.DatabasePath(cfg.Store.DSN)
 	a.eraser.Shrinker = operations.Shrinker{Path: path, Log: a.log, Wake: make(chan struct{}, 1)}
+	b := &cfg.Backup
 	a.eraser.Archiver = operations.Archiver{Log: a.log, Wake: make(chan diagnostics.Backup, 1),
+		Schedule: operations.Schedule{To: b.To, Every: b.Every.Std(), Keep: b.Keep, KeepFor: b.KeepFor.Std(), Keys: b.Keys},
+		Bucket: func(ctx context.Context, url string) (*contents.Archive, string, error) {
+			return cfg.Store.OpenArchive(ctx, url, a.opts.Secrets, time.Now)
+		},
 		Parts: backup.Options{Dir: a.opts.Dir.Path, Version: a.opts.Version, Now: time.Now, More: map[string]string{
 			datadir.SettingsFile: cfg.File, datadir.UsersFile: cfg.Viewer.UsersFile(a.opts.Folder)}}}
 	if err := a.eraser.Shrinker.RemoveCopies(); err != nil {
@@ -340,6 +345,9 @@ func (a *App) openWork(context.Context) (err error) {
 	indexes := &operations.Indexer{DB: a.db, Jobs: a.jobs, Now: time.Now, Log: a.log}
 	a.tasks = append(a.tasks, a.crawler.Run, e.Run, indexes.Run, a.ports.profiles.Run)
 	kinds := append(e.JobKinds(a.opts.Offline), indexes.JobKind())
+	if e.Archiver.Schedule.To != "" && !a.opts.Headless {
+		kinds = append(kinds, e.Archiver.JobKind())
+	}
 	if !a.opts.Offline {
 		kinds = append(kinds, crawl.JobKinds(a.crawler.Work())...)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"understudy"
 	"understudy/internal/app/lastday"
+	"understudy/internal/app/operations"
 	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/crawl"
@@ -48,6 +49,7 @@ type figures struct {
 	crawler  *crawl.Crawler
 	jobs     *jobs.Runner
 	feed     *feed.Feed
+	archiver *operations.Archiver
 	audit    auditLog // the audit log; nil if nothing is recorded
 	ports    *ports
 	names    *callers.Names
@@ -72,7 +74,8 @@ func (a *App) newFigures(ctx context.Context, e *enforcer, changes *feed.Feed) *
 			Readers: c.ByReason[request.ReasonWaiting], Walks: c.ByReason[request.ReasonSync], Upstream: c.Requests}
 	}})
 	return &figures{started: a.opts.Settings, settings: a.settings, log: a.log, sources: a.sources, clients: a.clients, db: a.db,
-		files: a.files, mirror: a.mirror, fleet: a.saved.fleet, crawler: a.crawler, jobs: a.jobs, feed: changes, audit: a.audit, ports: a.ports,
+		files: a.files, mirror: a.mirror, fleet: a.saved.fleet, crawler: a.crawler, jobs: a.jobs, feed: changes, ports: a.ports,
+		archiver: &a.eraser.Archiver, audit: a.audit,
 		names: a.policies.visitors.names, exports: e.exports, inForce: e.current.Load, traffic: t}
 }
 
@@ -126,8 +129,12 @@ func (h *figures) readSnapshot(ctx context.Context) (diagnostics.Snapshot, error
 	n, err := h.jobs.CountJobs(ctx)
 	s.Jobs = h.jobs.Stats()
 	s.Jobs.Waiting, s.Jobs.Running, s.Jobs.Archived = n.Waiting, n.Running, n.Archived
-	s.Webhooks = h.feed.Webhooks()
-	return s, cmp.Or(failed, err)
+	s.Webhooks, failed = h.feed.Webhooks(), cmp.Or(failed, err)
+	if h.archiver.Schedule.To != "" {
+		last, err := h.archiver.ReadLast(ctx)
+		s.Backup, failed = &last, cmp.Or(failed, err)
+	}
+	return s, failed
 }
 
 // readKinds returns the figures of a source's kinds.

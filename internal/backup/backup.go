@@ -62,7 +62,7 @@ type Part struct {
 
 // Options say what Write writes. Dir and Now must be set.
 type Options struct {
-	Dir      string                                       // the data folder
+	Dir      string                                       // the data folder, whose files may change meanwhile
 	Copy     func(ctx context.Context, path string) error // writes a copy of the database
 	CopyPath string                                       // where Copy writes it; "" if the database is not a file
 	Contents bool                                         // whether the contents of records are parts
@@ -71,6 +71,8 @@ type Options struct {
 	Version  string
 	Now      func() time.Time
 	Report   func(done, total int64) // is called with the written bytes of the parts; may be nil
+	// Put stores what write writes, and returns its size. If it is nil, the archive becomes a file.
+	Put func(ctx context.Context, write func(io.Writer) error) (size int64, err error)
 }
 
 // file is a file that becomes a part. data is its content if it was read already.
@@ -79,23 +81,13 @@ type file struct {
 	data       []byte
 }
 
-// Write writes an archive to a new file and returns its size. The file appears when it is complete and on the disk. The files in the
-// data folder may change meanwhile.
+// Write writes an archive and returns its size. A file appears when it is complete and on the disk.
 func Write(ctx context.Context, o Options, to string) (size int64, err error) {
-	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
-		return 0, fmt.Errorf("backup: %s exists already; name a new file", to)
-	}
 	w := writer{ctx: ctx, o: &o, manifest: Manifest{Version: o.Version, Schema: store.Schema, At: o.Now().UTC()}}
-	if o.CopyPath != "" {
-		defer os.Remove(o.CopyPath) // the next start removes a file that stays
-		w.files = append(w.files, file{name: datadir.StoreFile, path: o.CopyPath})
-		err = o.Copy(ctx, o.CopyPath)
-	}
-	if err == nil {
-		err = cmp.Or(w.list(), w.checkRoom(filepath.Dir(to)))
-	}
-	if err == nil {
-		size, err = w.write(to)
+	if o.Put != nil {
+		size, err = o.Put(ctx, w.write)
+	} else {
+		size, err = w.writeFile(to)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("backup: %w", err)
@@ -111,6 +103,7 @@ type writer struct {
 	tar         *tar.Writer
 	manifest    Manifest
 	done, total int64
+	folder      string // that of the file; "" if there is none
 }
 
 // list lists the files that become parts. Checkpoints, and the header of a log, are read before the files of lines are listed.
@@ -155,15 +148,15 @@ func (o *Options) isPart(name string) bool {
 	return name == datadir.DemoFile || o.Keys && name != datadir.UsersFile && slices.Contains(keyFiles, name)
 }
 
-// checkRoom returns an error if the disk of a folder may be too small for the archive.
-func (w *writer) checkRoom(folder string) error {
+// checkRoom returns an error if the disk of the file may be too small for the archive.
+func (w *writer) checkRoom() error {
 	for _, f := range w.files {
 		if info, err := os.Stat(f.path); err == nil {
 			w.total += info.Size()
 		}
 	}
-	if free, err := datadir.CountFree(folder); err != nil || free < w.total {
-		return fmt.Errorf("the backup needs up to %d bytes, and %s has %d free bytes; %w", w.total, folder, free,
+	if free, err := datadir.CountFree(w.folder); w.folder != "" && (err != nil || free < w.total) {
+		return fmt.Errorf("the backup needs up to %d bytes, and %s has %d free bytes; %w", w.total, w.folder, free,
 			cmp.Or(err, errors.New("free space there")))
 	}
 	return nil
@@ -177,13 +170,17 @@ func (w *writer) Write(p []byte) (int, error) {
 	return len(p), w.ctx.Err()
 }
 
-// write writes a file under another name, and renames it when it is on the disk.
-func (w *writer) write(to string) (size int64, err error) {
+// writeFile writes a file under another name, and renames it when it is on the disk.
+func (w *writer) writeFile(to string) (size int64, err error) {
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("%s exists already; name a new file", to)
+	}
+	w.folder = filepath.Dir(to)
 	out, err := os.OpenFile(to+".partial", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, err
 	}
-	if err = w.writeParts(out); err == nil {
+	if err = w.write(out); err == nil {
 		size, err = out.Seek(0, io.SeekCurrent)
 	}
 	if err = errors.Join(err, out.Sync(), out.Close()); err == nil {
@@ -195,8 +192,16 @@ func (w *writer) write(to string) (size int64, err error) {
 	return size, wal.SyncFolder(filepath.Dir(to))
 }
 
-// writeParts writes the parts and the manifest. Files may vanish meanwhile, such as evicted contents, but not those of a log.
-func (w *writer) writeParts(out io.Writer) error {
+// write writes the parts and the manifest. Files may vanish meanwhile, such as evicted contents, but not those of a log.
+func (w *writer) write(out io.Writer) (err error) {
+	if w.o.CopyPath != "" {
+		defer os.Remove(w.o.CopyPath) // the next start removes a file that stays
+		w.files = append(w.files, file{name: datadir.StoreFile, path: w.o.CopyPath})
+		err = w.o.Copy(w.ctx, w.o.CopyPath)
+	}
+	if err = cmp.Or(err, w.list(), w.checkRoom()); err != nil {
+		return err
+	}
 	packed, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(windowBytes))
 	if err != nil {
 		return err
@@ -222,8 +227,7 @@ func (w *writer) add(f file) (err error) {
 			return err
 		}
 	}
-	var in io.Reader = bytes.NewReader(f.data)
-	size := int64(len(f.data))
+	size, in := int64(len(f.data)), io.Reader(bytes.NewReader(f.data))
 	if f.data == nil {
 		opened, err := os.Open(f.path)
 		if err != nil {
@@ -331,10 +335,8 @@ func unpack(ctx context.Context, from io.Reader, dir string) (m Manifest, err er
 // isPartName reports whether a file of an archive may have a name.
 func isPartName(name string) bool {
 	folder, _, isBelow := strings.Cut(name, "/")
-	if isBelow {
-		return fs.ValidPath(name) && (folder == datadir.AuditName || folder == datadir.MediaFolder)
-	}
-	return slices.Contains(keyFiles, name) || slices.Contains(otherFiles, name)
+	return isBelow && fs.ValidPath(name) && (folder == datadir.AuditName || folder == datadir.MediaFolder) ||
+		slices.Contains(keyFiles, name) || slices.Contains(otherFiles, name)
 }
 
 // compare returns an error if the unpacked parts are not those of the manifest.
@@ -352,9 +354,7 @@ func (m *Manifest) compare(found []Part) error {
 
 // readPart writes a part to a new file.
 func readPart(ctx context.Context, root *os.Root, name string, in io.Reader) (p Part, err error) {
-	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
-		return p, err
-	}
+	_ = root.MkdirAll(path.Dir(name), 0o700) // if it fails, OpenFile fails too
 	out, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return p, err

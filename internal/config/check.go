@@ -43,6 +43,9 @@ func (c *Settings) check() error {
 	if err := c.Store.checkContents(); err != nil {
 		bad("store.%w", err)
 	}
+	if err := c.Store.checkBackup(c.Backup.To); err != nil {
+		bad("backup.to: %w", err)
+	}
 	if err := c.checkRole(c.Viewer.Role); err != nil {
 		bad("viewer.role: %w", err)
 	}

@@ -1,14 +1,16 @@
-// This file contains the settings for how long records are kept.
+// This file contains the settings for how long records are kept, and those of regular backups.
 
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"understudy"
+	"understudy/internal/store/contents"
 	"understudy/kit/suggest"
 	"understudy/spec"
 )
@@ -56,4 +58,22 @@ func (c *Settings) checkRetention(sources []*spec.Source) error {
 		}
 	}
 	return nil
+}
+
+// backupConfig says where and when the server writes backups.
+type backupConfig struct {
+	To      string   `yaml:"to"`
+	Every   Duration `yaml:"every"`
+	Keep    int      `yaml:"keep"`
+	KeepFor Duration `yaml:"keep_for"`
+	Keys    bool     `yaml:"keys"`
+}
+
+// checkBackup returns an error if backups go to a bucket that the settings do not describe.
+func (c *storeConfig) checkBackup(to string) error {
+	if !contents.IsS3(to) {
+		return nil
+	}
+	_, _, err := contents.ParseS3(to)
+	return cmp.Or(err, c.S3.check())
 }

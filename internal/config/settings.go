@@ -27,6 +27,7 @@ type Settings struct {
 	Roles       map[string]map[string]roleConfig `yaml:"roles"`
 	Mirror      Mirror                           `yaml:"mirror"`
 	Store       storeConfig                      `yaml:"store"`
+	Backup      backupConfig                     `yaml:"backup"`
 	Nodes       nodesConfig                      `yaml:"nodes"`
 	Limits      Limits                           `yaml:"limits"`
 	Jobs        jobsConfig                       `yaml:"jobs"`
@@ -251,7 +252,7 @@ type storeConfig struct {
 	S3         s3Config `yaml:"s3"`
 }
 
-// s3Config says how to reach the bucket of store.contents.
+// s3Config says how to reach the buckets of contents and of backups.
 type s3Config struct {
 	Endpoint string    `yaml:"endpoint"`
 	Region   string    `yaml:"region"`
@@ -261,14 +262,32 @@ type s3Config struct {
 
 // ReadContents returns where the contents of records are stored, given the data folder. It reads the secret of the bucket.
 func (c *storeConfig) ReadContents(ctx context.Context, data string, secrets Secrets) (o contents.Options, err error) {
-	o = contents.Options{Dir: filepath.Join(data, datadir.MediaFolder), Limit: int64(c.Media), MaxContentBytes: int64(c.MediaFile),
-		S3: contents.S3{URL: c.Contents, Endpoint: c.S3.Endpoint, Region: c.S3.Region, Key: c.S3.Key}}
+	o = contents.Options{Dir: filepath.Join(data, datadir.MediaFolder), Limit: int64(c.Media), MaxContentBytes: int64(c.MediaFile)}
 	if c.Contents != "" {
-		if o.S3.Secret, err = secrets(ctx, c.S3.Secret); err != nil {
-			err = fmt.Errorf("store.s3.secret: %w", err)
-		}
+		o.S3, err = c.readBucket(ctx, c.Contents, secrets)
 	}
 	return o, err
+}
+
+// OpenArchive returns the folder of a file in a bucket, and the name of the file.
+func (c *storeConfig) OpenArchive(ctx context.Context, url string, s Secrets, now func() time.Time) (*contents.Archive, string, error) {
+	s3, err := c.readBucket(ctx, url, s)
+	if err != nil {
+		return nil, "", err
+	}
+	return contents.OpenArchive(s3, now)
+}
+
+// readBucket returns how to reach a bucket. It reads the secret.
+func (c *storeConfig) readBucket(ctx context.Context, url string, secrets Secrets) (s contents.S3, err error) {
+	s = contents.S3{URL: url, Endpoint: c.S3.Endpoint, Region: c.S3.Region, Key: c.S3.Key}
+	if err = c.S3.check(); err != nil {
+		return s, err
+	}
+	if s.Secret, err = secrets(ctx, c.S3.Secret); err != nil {
+		err = fmt.Errorf("store.s3.secret: %w", err)
+	}
+	return s, err
 }
 
 // checkContents returns an error if the settings of the contents name no bucket or no key.
@@ -276,14 +295,20 @@ func (c *storeConfig) checkContents() error {
 	if c.Contents == "" {
 		return nil
 	}
-	if _, _, err := contents.ParseS3(c.Contents); err != nil {
-		return fmt.Errorf("contents: %w", err)
+	_, _, err := contents.ParseS3(c.Contents)
+	if err = cmp.Or(err, c.S3.check()); err != nil {
+		err = fmt.Errorf("contents: %w", err)
 	}
-	if err := checkURL(c.S3.Endpoint); err != nil {
-		return fmt.Errorf("s3.endpoint: %w", err)
+	return err
+}
+
+// check returns an error if the settings do not say how to reach a bucket.
+func (c *s3Config) check() error {
+	if err := checkURL(c.Endpoint); err != nil {
+		return fmt.Errorf("store.s3.endpoint: %w", err)
 	}
-	if c.S3.Key == "" || c.S3.Secret == "" {
-		return errors.New("s3: the bucket needs a key and a secret")
+	if c.Key == "" || c.Secret == "" {
+		return errors.New("store.s3: the bucket needs a key and a secret")
 	}
 	return nil
 }

@@ -331,6 +331,28 @@ func TestContentsSettings(t *testing.T) {
 	}
 }
 
+// TestBackupSettings: a bucket needs the settings of its store.
+func TestBackupSettings(t *testing.T) {
+	for text, want := range map[string]string{
+		"backup: {to: /backup, every: 1h, keep: 2, keep_for: 48h, keys: true}": "",
+		"backup: {to: copies}": "",
+		"store: {s3: {key: k, secret: \"file:s\"}}\nbackup: {to: s3://b/p}": "",
+		"backup: {to: s3://b/p}": "backup.to: store.s3: the bucket needs a key",
+		"store: {s3: {key: k, secret: \"file:s\"}}\nbackup: {to: s3:///p}": "a bucket is written s3://BUCKET",
+		"backup: {to: /backup, every: 1s}":                                 "backup.every: 1s is too short",
+		"backup: {to: /backup, keep: -1}":                                  "backup.keep",
+	} {
+		c, err := Parse([]byte("sources: {web: {spec: s}}\n"+text+"\n"), nil)
+		if want != "" {
+			checktest.MustTrue(t, err != nil, "%s is accepted", text)
+			checktest.Contains(t, err.Error(), want, "error of %s", text)
+			continue
+		}
+		checktest.MustNoError(t, err, "parse %s", text)
+		checktest.True(t, c.Backup.Keep > 0 && c.Backup.Every > 0 && c.Backup.KeepFor > 0, "%s: %+v", text, c.Backup)
+	}
+}
+
 // A file with every old name of a setting is read as one with the new names, and each has a warning.
 func TestOldNamesOfSettingsStillWork(t *testing.T) {
 	const old = `

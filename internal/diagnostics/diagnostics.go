@@ -41,7 +41,15 @@ type Snapshot struct {
 	Webhooks []request.Webhook       `json:"webhooks,omitempty"`
 	Erasing  erase.Waiting           `json:"erasing"` // the records that wait for erasure
 	Audit    *audit.Stats            `json:"audit,omitempty"`
-	Nodes    []request.Node          `json:"nodes,omitempty"` // the processes that share the database
+	Backup   *LastBackup             `json:"backup,omitempty"` // nil if there are no regular backups
+	Nodes    []request.Node          `json:"nodes,omitempty"`  // the processes that share the database
+}
+
+// LastBackup is the state of regular backups.
+type LastBackup struct {
+	At    time.Time `json:"at,omitzero"`     // when the last complete backup was begun; zero if there is none
+	Late  bool      `json:"late"`            // whether it is too old
+	Error string    `json:"error,omitempty"` // why the last run failed
 }
 
 // Traffic counts responses by their outcome, and the requests to the upstream that these responses needed.

@@ -111,6 +111,8 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 	// An error of the settings or of the audit log may name files, so only /-/stats shows its text.
 	degraded(d.o.IsPaused, "the data folder was restored: webhooks, watches, polls, syncs and jobs are paused until understudy resume")
 	degraded(settings.Error != "", "the settings could not be loaded again; the former ones are in force")
+	degraded(s.Backup != nil && s.Backup.Error != "", "the last backup failed; backup.error of /-/stats says why")
+	degraded(s.Backup != nil && s.Backup.Late, "the last backup is too old")
 	degraded(s.LogMoved, "the access log's file was moved or removed; send SIGHUP to open it again")
 	degraded(s.Store.Trouble != "", "the store: "+s.Store.Trouble)
 	degraded(s.Jobs.Trouble != "" && s.Store.Trouble == "", "no job begins: "+s.Jobs.Trouble)
@@ -164,7 +166,7 @@ func showFigures(context.Context, understudy.Caller, *http.Request) (any, error)
 // the caller, and the numbers of changes and erasures of all kinds. A caller of a single source does not see the
 // ports and the traffic of other sources.
 func (d *Diagnostics) hideCounts(s *Snapshot, caller understudy.Caller) {
-	s.Webhooks, s.Erasing, s.Audit, s.Nodes = nil, erase.Waiting{}, nil, hideURLs(s.Nodes)
+	s.Webhooks, s.Erasing, s.Audit, s.Backup, s.Nodes = nil, erase.Waiting{}, nil, nil, hideURLs(s.Nodes)
 	sources := map[string]Source{}
 	for name, src := range s.Sources {
 		kinds := map[string]Kind{}

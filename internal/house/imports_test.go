@@ -113,7 +113,7 @@ var imports = map[string]string{
 		"spec",
 	"internal/store/claims":   ". internal/store/db",
 	"internal/store/codec":    ".",
-	"internal/store/contents": ". internal/store/db kit/wal request spec",
+	"internal/store/contents": ". internal/store/db kit/retry kit/wal request spec",
 	"internal/store/erase": ". internal/store/annotations internal/store/codec internal/store/kv internal/store/names " +
 		"internal/store/db kit/jsonspan spec",
 	"internal/store/evict":         "internal/store/codec internal/store/db",

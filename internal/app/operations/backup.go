@@ -3,7 +3,9 @@
 package operations
 
 import (
+	"cmp"
 	"context"
+	"io"
 	"log/slog"
 	"os"
 	"sync"
@@ -12,17 +14,22 @@ import (
 	"understudy/internal/backup"
 	"understudy/internal/diagnostics"
 	"understudy/internal/store"
+	"understudy/internal/store/contents"
 )
 
-// Archiver writes a backup when a command asks for it.
+// Archiver writes backups.
 type Archiver struct {
 	DB    *store.DB
 	Parts backup.Options // what every backup contains
-	Log   *slog.Logger
-	Wake  chan diagnostics.Backup // has room for one element, which asks Run to begin
+	// Bucket returns the folder of a file s3://BUCKET/FOLDER/NAME, and the name of the file.
+	Bucket   func(ctx context.Context, url string) (*contents.Archive, string, error)
+	Schedule Schedule // when regular backups are written
+	Log      *slog.Logger
+	Wake     chan diagnostics.Backup // has room for one element, which asks Run to begin
 
-	mu    sync.Mutex
-	state diagnostics.BackedUp
+	writing sync.Mutex // locked while a backup is written
+	mu      sync.Mutex
+	state   diagnostics.BackedUp
 }
 
 // Run writes a backup whenever Save asks for it.
@@ -32,10 +39,7 @@ func (h *Archiver) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case want := <-h.Wake:
-			o := h.Parts
-			o.Contents, o.Keys, o.Report = want.Contents, want.Keys, h.report
-			size, err := backup.Write(ctx, o, want.To)
-			h.Log.Info("a backup was written", "to", want.To, "bytes", size, "err", err)
+			size, err := h.write(ctx, want, h.report)
 			h.mu.Lock()
 			h.state.Running, h.state.Size = false, size
 			if err != nil {
@@ -44,6 +48,26 @@ func (h *Archiver) Run(ctx context.Context) error {
 			h.mu.Unlock()
 		}
 	}
+}
+
+// write writes a backup and returns its size. report may be nil.
+func (h *Archiver) write(ctx context.Context, want diagnostics.Backup, report func(done, total int64)) (size int64, err error) {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	o := h.Parts
+	o.Contents, o.Keys, o.Report = want.Contents, want.Keys, report
+	if contents.IsS3(want.To) {
+		a, name, berr := h.Bucket(ctx, want.To)
+		err, o.Put = berr, func(ctx context.Context, write func(io.Writer) error) (int64, error) { return a.Put(ctx, name, write) }
+	}
+	if space, serr := h.DB.MeasureSpace(ctx); err == nil && o.CopyPath != "" {
+		err = cmp.Or(serr, checkRoom(o.Dir, space))
+	}
+	if err == nil {
+		size, err = backup.Write(ctx, o, want.To)
+	}
+	h.Log.Info("a backup was written", "to", want.To, "bytes", size, "err", err)
+	return size, err
 }
 
 // report notes how many bytes of the parts are written.
@@ -62,11 +86,8 @@ func (h *Archiver) Save(ctx context.Context, begin *diagnostics.Backup) (diagnos
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if begin != nil {
-		switch err := checkRoom(h.Parts.Dir, space); {
-		case h.state.Running:
+		if h.state.Running {
 			return h.state, newInvalid("a backup to %s is being written; try again when it is complete", h.state.To)
-		case h.Parts.CopyPath != "" && err != nil:
-			return h.state, err
 		}
 		h.state = diagnostics.BackedUp{Running: true, To: begin.To, Distant: h.Parts.CopyPath == ""}
 		h.Wake <- *begin

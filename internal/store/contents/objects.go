@@ -49,6 +49,9 @@ func ParseS3(from string) (bucket, prefix string, err error) {
 	return u.Host, prefix, nil
 }
 
+// IsS3 reports whether a place is in a bucket.
+func IsS3(place string) bool { return strings.HasPrefix(place, "s3://") }
+
 // objects are the objects of a bucket whose names begin with a prefix.
 type objects struct {
 	client         *http.Client
