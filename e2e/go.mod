@@ -17,6 +17,7 @@ require (
 	github.com/stripe/stripe-mock v0.203.0
 	github.com/twilio/twilio-go v1.31.0
 	github.com/zitadel/oidc/v3 v3.51.17
+	go.opentelemetry.io/proto/otlp v1.11.0
 	modernc.org/sqlite v1.60.1
 	understudy v0.0.0-00010101000000-000000000000
 )
@@ -102,7 +103,7 @@ require (
 	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
-	google.golang.org/protobuf v1.36.12 // indirect
+	google.golang.org/protobuf v1.36.12
 	modernc.org/libc v1.77.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect

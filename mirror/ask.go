@@ -64,6 +64,7 @@ func (rd *reader) joinForReader(ctx context.Context, r *reading) (*flight, bool,
 	// A completed flight of a kind that is not stored may answer only the readers that waited for it.
 	direct := ageLimit(&r.request) == 0 || r.kind.name == ""
 	want := fetchOptions{reason: request.ReasonWaiting, requireNew: direct, flow: r.request.Flow,
+		cause:     request.TraceOf(ctx),
 		isPatient: func() bool { return !r.request.SkipStored && !rd.composer.hasFallback(ctx, r) }}
 	want.deadline, _ = ctx.Deadline()
 	if r.stored.page != nil {
@@ -77,7 +78,8 @@ func (rd *reader) joinForReader(ctx context.Context, r *reading) (*flight, bool,
 // waitForFlight waits for the flight and answers from its page, or with the fallback. It releases the flight.
 func (rd *reader) waitForFlight(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
 	tried, late := f.signals.tried, time.After(rd.env.ages().Wait)
-	keep := false
+	keep, cause := false, request.TraceOf(ctx)
+	defer cause.End(cause.Begin("flight"), 0)
 	defer func() { rd.flights.releaseReader(f, r.request.Flow, keep) }()
 	for {
 		var why *understudy.UpstreamError

@@ -23,9 +23,10 @@ type fetchOptions struct {
 	// newerThan is the time of the stored page that the reader has found. If a newer page has been stored since, join
 	// returns errCompleted and starts no flight.
 	newerThan      time.Time
-	skipCacheCheck bool      // whether join must not return errCompleted
-	flow           uint64    // the Flow of the reader's request; readers of one flow share a limit
-	deadline       time.Time // when the reader stops waiting; zero if not known
+	skipCacheCheck bool           // whether join must not return errCompleted
+	flow           uint64         // the Flow of the reader's request; readers of one flow share a limit
+	deadline       time.Time      // when the reader stops waiting; zero if not known
+	cause          *request.Trace // the client's request that causes the fetch, or nil
 
 	// Only Mirror.Fill sets the options that follow.
 	isFill, nonFinal, recordsOnly bool

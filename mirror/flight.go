@@ -68,10 +68,11 @@ type origin struct {
 	reason           request.Reason
 	began            writes.Moment // how many writes there had been to the kind when the flight started
 	isPatient        func() bool
-	isFill           bool // whether Fill started the flight
-	nonFinal         bool // whether a fill started the flight to read records again that are not in a final state
-	recordsOnly      bool // whether only the records are saved; such a flight is not listed, so no reader joins it
-	withoutNeighbors bool // whether the page is fetched because of the page beside it, so that its own neighbors are not fetched
+	isFill           bool           // whether Fill started the flight
+	nonFinal         bool           // whether a fill started the flight to read records again that are not in a final state
+	recordsOnly      bool           // whether only the records are saved; such a flight is not listed, so no reader joins it
+	withoutNeighbors bool           // whether the page is fetched because of the page beside it, so that its own neighbors are not fetched
+	trace            *request.Trace // the client's request that caused the flight, or nil
 }
 
 // means are what a flight needs to fetch its page.
@@ -176,7 +177,7 @@ func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) 
 		origin: origin{
 			target: t, source: s, kind: k, reason: want.reason, isPatient: want.isPatient,
 			began: k.writes.Now(), isFill: want.isFill, nonFinal: want.nonFinal, recordsOnly: want.recordsOnly,
-			withoutNeighbors: want.withoutNeighbors,
+			withoutNeighbors: want.withoutNeighbors, trace: want.cause,
 		},
 		means: means{want.reservation, want.fetch},
 		signals: signals{
@@ -184,7 +185,7 @@ func (fs *flights) begin(t *spec.Target, s *source, k *kind, want fetchOptions) 
 		},
 		waiting: waiting{background: want.reason != request.ReasonWaiting && !want.isFill, flow: want.flow, deadline: want.deadline},
 	}
-	f.signals.ctx, f.signals.cancel = context.WithCancel(fs.env.ctx)
+	f.signals.ctx, f.signals.cancel = context.WithCancel(request.WithTrace(fs.env.ctx, f.origin.trace))
 	f.signals.kept, f.signals.free = context.WithCancel(context.Background())
 	lasts := fs.env.ages().Wait + fs.env.ages().Try
 	if f.origin.isFill {
@@ -276,12 +277,14 @@ func (fs *flights) Join(
 	ctx context.Context, t *spec.Target, flow uint64, direct bool, fetch shared.Fetch,
 ) (*understudy.Page, bool, error) {
 	s := fs.env.sources[t.Key.Source]
-	want := fetchOptions{reason: request.ReasonWaiting, skipCacheCheck: true, requireNew: direct, flow: flow, fetch: fetch}
+	cause := request.TraceOf(ctx)
+	want := fetchOptions{reason: request.ReasonWaiting, skipCacheCheck: true, requireNew: direct, flow: flow, fetch: fetch, cause: cause}
 	f, joined, err := fs.join(t, s, s.kinds[""], want)
 	if err != nil {
 		return nil, false, err
 	}
 	defer fs.releaseReader(f, flow, false)
+	defer cause.End(cause.Begin("flight"), 0)
 	select {
 	case <-f.signals.done:
 		return f.result.page, joined, f.result.err

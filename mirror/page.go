@@ -157,8 +157,10 @@ type reading struct {
 
 // search looks for a stored page in all places, and then decides how to answer.
 func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, error) {
+	cause := request.TraceOf(ctx)
+	looking := cause.Begin("find")
 	h, ok, err := rd.holdings.findWithEntry(ctx, r.entry, r.request.Target, r.kind, r.now)
-	if err != nil {
+	if cause.End(looking, 0); err != nil {
 		return nil, err
 	}
 	v, age := tooOld, time.Duration(0)
@@ -181,7 +183,7 @@ func (rd *reader) search(ctx context.Context, r *reading) (*request.Response, er
 	switch v {
 	case stale:
 		if !r.request.OnlyIfCached {
-			rd.flights.startBackground(r.request.Target, r.source, r.kind, fetchOptions{reason: request.ReasonRefresh})
+			rd.flights.startBackground(r.request.Target, r.source, r.kind, fetchOptions{reason: request.ReasonRefresh, cause: request.TraceOf(ctx)})
 		}
 		return rd.answerStale(r, &h, age, ""), nil
 	case askFirst:

@@ -320,6 +320,8 @@ func (rd *reader) answerFallback(ctx context.Context, r *reading, why *understud
 // composeOnce composes a list once for all callers who want the same list at the same time, unless their time limits
 // differ. A caller stops waiting when its context ends.
 func (co *composer) composeOnce(ctx context.Context, p *composePlan) (*composedList, error) {
+	cause := request.TraceOf(ctx)
+	defer cause.End(cause.Begin("compose"), 0)
 	if p.local != nil {
 		return co.composeList(p)
 	}

@@ -64,7 +64,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		fl.entries.forgetContents(f.origin.kind, f.origin.target.ID)
 		fl.entries.dropUnstored(f.origin.kind)
 	}
-	begin := fl.env.now()
+	begin, saving := fl.env.now(), f.origin.trace.Begin("save")
 	if err := f.origin.kind.lock(ctx); err != nil {
 		f.result.saveDuration = fl.env.now().Sub(begin)
 		fl.noteUnsaved(f, err)
@@ -82,6 +82,7 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 	before := f.origin.kind.writes.Changes()
 	saved, err := fl.writer.save(ctx, f.origin.kind, f.pageToSave(p, generation))
 	f.result.saveDuration, f.result.saveErr = fl.env.now().Sub(begin), err
+	f.origin.trace.End(saving, 0)
 	switch {
 	case err == nil:
 		p, f.result.stored, f.result.changes = fl.noteNotStored(f, f.restoreKey(saved.Page, p)), saved.Page.NotStored == "", saved.Changes

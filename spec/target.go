@@ -44,6 +44,20 @@ func (t *Target) Shape() string {
 	return ""
 }
 
+// PathTemplate returns the path in the spec, without the values of its variables. It returns "" if the spec does not name the path.
+func (t *Target) PathTemplate() string {
+	switch {
+	case t == nil:
+	case t.List != nil:
+		return t.List.Path
+	case t.Instance != nil:
+		return t.Instance.Path
+	case t.Media != nil:
+		return t.Media.Path
+	}
+	return ""
+}
+
 // WithHeader returns the target of the same request with header fields that are part of the key
 // (Headers.ReadKey). The error is ErrTooLong.
 func (t *Target) WithHeader(header understudy.Query) (*Target, error) {

@@ -103,17 +103,10 @@ func sortOf(method string, t *spec.Target) throttle.Sort {
 // placeOf returns a name for requests that probably count for the same limit: the path template of the spec or, without
 // one, the path.
 func placeOf(t *spec.Target) string {
-	switch {
-	case t == nil:
+	if t == nil {
 		return ""
-	case t.List != nil:
-		return t.List.Path
-	case t.Instance != nil:
-		return t.Instance.Path
-	case t.Media != nil:
-		return t.Media.Path
 	}
-	return t.Key.Path()
+	return cmp.Or(t.PathTemplate(), t.Key.Path())
 }
 
 // learn records the limit for which a request of a place counted, and returns the limit's name.

@@ -165,10 +165,13 @@ func (s *stream) pass(x *request.Exchange) (resp *http.Response, maybe bool, err
 	if err != nil {
 		return nil, false, err
 	}
-	resp, err = checkFinal(c.connections.transport().RoundTrip(req))
-	if err != nil {
+	cause := request.TraceOf(ctx)
+	stage := cause.BeginUpstream(req.Header)
+	if resp, err = checkFinal(c.connections.transport().RoundTrip(req)); err != nil {
+		cause.End(stage, 0)
 		return nil, connected.Load(), c.credential.clean(throttle.FindCause(s.ctx, err))
 	}
+	cause.End(stage, resp.StatusCode)
 	return resp, true, nil
 }
 

@@ -142,6 +142,8 @@ func (g *attempt) enter(ctx context.Context) (probe bool, refused *understudy.Up
 	if _, err := g.c.o.Source.Spec.BuildURL(g.f.Target.Key, g.c.o.Base); err != nil {
 		return false, nil, err
 	}
+	cause := request.TraceOf(ctx)
+	defer cause.End(cause.Begin("budget"), 0)
 	for {
 		probe, refused, err = g.passBreaker(ctx)
 		if err != nil || refused != nil {

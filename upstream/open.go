@@ -210,6 +210,8 @@ func (s *stream) sendTo(at *url.URL, by signature, away bool) (*http.Response, e
 		}
 	}
 	by.sign(req)
+	cause := request.TraceOf(ctx)
+	defer cause.End(cause.BeginUpstream(h), 0)
 	return checkFinal(c.connections.transport().RoundTrip(req))
 }
 

@@ -103,13 +103,16 @@ func (c *Client) send(ctx context.Context, e httpRequest) (a *answer, sent bool,
 	if err != nil {
 		return nil, false, err
 	}
-	began := c.o.Now()
+	began, cause := c.o.Now(), request.TraceOf(ctx)
+	stage, status := cause.BeginUpstream(req.Header), 0
+	defer func() { cause.End(stage, status) }()
 	resp, astray, err := c.ask(req, e, quiet)
 	if err != nil {
 		sent = wrote.Load() || !traced.Load() && !isDial(err)
 		return nil, sent, c.credential.clean(throttle.FindCause(ctx, err))
 	}
 	defer resp.Body.Close()
+	status = resp.StatusCode
 	quiet.ResetCause(&throttle.LateError{What: "the answer stalled: no more data", After: e.limits.stall}, e.limits.stall)
 	a = &answer{status: resp.StatusCode, header: resp.Header, bodyErr: astray, signature: e.by}
 	now := c.o.Now()

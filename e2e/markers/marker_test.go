@@ -219,7 +219,7 @@ func lookEverywhere(t *testing.T, store string, sparse bool) {
 	g, up := plant(t, sp)
 	g.sparse = sparse
 	house, dir := rig.StartServer(t, rig.Settings{
-		Store: store, Upstream: up, Secret: g.secret, Mirror: "{newest: 10m, older: 10m}",
+		Store: store, Upstream: up, Secret: g.secret, Mirror: "{newest: 10m, older: 10m}\ntracing: {slow: 1us}",
 		More: `  - {name: writer, source: twilio, user: writer, secret: "file:masked.secret", role: support, allow: ["POST /2010-04-01/Accounts/*/*"]}
   - {name: desk, source: twilio, user: desk, secret: "file:masked.secret", role: desk}
   - {name: finder, source: twilio, user: finder, secret: "file:masked.secret", role: finder}

@@ -151,6 +151,8 @@ func (g *garden) triesOf(route string) []try {
 		return []try{{method, "/-/webhooks/none", `{"after":0}`, []string{"Content-Type", "application/json"}}}
 	case path == "/-/profile/allocs", path == "/-/profile/cpu":
 		return append(g.reading(method, path+"?for=100ms&format=json"), try{"GET", path + "?for=100ms", "", nil})
+	case path == "/-/slow":
+		return append(g.reading(method, path), g.reading(method, path+"?format=json")...)
 	case path == "/-/profile/kept/{id}":
 		return g.reading(method, "/-/profile/kept/none")
 	case strings.HasPrefix(path, "/-/") && !strings.Contains(path, "{"):

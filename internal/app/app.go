@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"understudy/internal/app/operations"
@@ -31,6 +32,7 @@ import (
 	"understudy/internal/jobs"
 	"understudy/internal/store"
 	"understudy/internal/store/contents"
+	"understudy/internal/tracing"
 	"understudy/mirror"
 	"understudy/spec"
 	"understudy/upstream"
@@ -105,7 +107,10 @@ func Build(ctx context.Context, o Options) (a *App, err error) {
 		a.log.Warn("the data folder was restored: webhooks, watches, polls, syncs and jobs are paused until understudy resume",
 			"restored", a.settings.restored)
 	}
-	a.ports = &ports{limits: &o.Settings.Limits, log: a.log, unread: frontend.NewUnread(o.Settings.Shares(os.ReadFile).Unread),
+	c := o.Settings.Tracing
+	a.ports = &ports{limits: &o.Settings.Limits, log: a.log,
+		tracer: tracing.New(strings.TrimSuffix(c.Endpoint, "/"), o.Version, c.Slow.Std(), a.log),
+		unread: frontend.NewUnread(o.Settings.Shares(os.ReadFile).Unread),
 		profiles: profile.New(profile.Options{
 			Dir: filepath.Join(o.Dir.Path, "profiles"), Version: o.Version, Now: time.Now, Logger: a.log})}
 	if a.policies, err = newPolicyReader(a.opts, a.sources, a.ports, a.log); err != nil {

@@ -23,6 +23,8 @@ import (
 	"understudy/internal/viewer"
 	"understudy/internal/viewer/page"
 	"understudy/internal/watch"
+	"understudy/kit/accesslog"
+	"understudy/request"
 	"understudy/spec"
 	"understudy/upstream"
 )
@@ -86,7 +88,7 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 	}
 	front := config.ReverseProxies(cfg)
 	d.watches = watch.Policy{Search: d.search, Owners: p.book, Rules: cfg.Watches.Rules(), Mailer: p.mailer, URL: b.ports.publicViewer(cfg)}
-	d.handlers = []http.Handler{front.Handler(b.ports.profiles.Handler(b.ports.access.Handler(d.viewer, time.Now)))}
+	d.handlers = []http.Handler{front.Handler(b.ports.profiles.Handler(b.ports.access.Handler(followRequests(d.viewer), time.Now)))}
 	d.targets = []frontend.Known{nil}
 	for _, src := range b.sources {
 		px, err := proxy.New(b.dropInOptions(cfg, p, src, d.search, diag.Health()))
@@ -109,6 +111,15 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 	return d, nil
 }
 
+// followRequests puts the trace of each request into its context.
+func followRequests(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		line, t := accesslog.LineOf(r.Context()), request.NewTrace(r.Header, time.Now)
+		t.ID, line.Trace = line.ID, t.Parent.Trace
+		next.ServeHTTP(w, r.WithContext(request.WithTrace(r.Context(), t)))
+	})
+}
+
 // diagnosticsOptions returns the options of the diagnostics. The viewer of d shows their pages.
 func (b *builder) diagnosticsOptions(cfg *config.Settings, p policy, d *handlerSet) diagnostics.Options {
 	o := b.diagnostics
@@ -116,8 +127,8 @@ func (b *builder) diagnosticsOptions(cfg *config.Settings, p policy, d *handlerS
 	o.HasRowRules = func(c understudy.Caller) bool {
 		return slices.ContainsFunc(b.sources, func(s *spec.Source) bool { return p.gate.HasRowRules(c, s.Name) })
 	}
-	o.ProfilePage = func(w http.ResponseWriter, r *http.Request, page *diagnostics.ProfilePage) {
-		d.viewer.ServeFramed(w, r, "profile", "Profiles", page)
+	o.Page = func(w http.ResponseWriter, r *http.Request, name, title string, main any) {
+		d.viewer.ServeFramed(w, r, name, title, main)
 	}
 	o.ProfileRefused = func(w http.ResponseWriter, r *http.Request, err error) { d.viewer.Visitor.Refuse(w, r, err) }
 	return o

@@ -134,7 +134,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	commands.Snapshot, commands.Readable, commands.Nodes = f.readSnapshot, f.checkStore, f.readNodes
 	commands.IsPaused = a.settings.paused
 	commands.IsEnding, commands.SettingsStatus = a.ports.ending.Load, a.settings.status
-	commands.SeesAll, commands.Profiles = a.canSeeAll, a.ports.profiles
+	commands.SeesAll, commands.Profiles, commands.ListSlow = a.canSeeAll, a.ports.profiles, a.ports.tracer.ListSlow
 	if a.opts.ReadSettings != nil {
 		commands.Reload, commands.Compare = e.reload, e.compare
 		a.tasks = append(a.tasks, e.run)
@@ -156,7 +156,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 		dropIn: proxy.Options{
 			Mirror: a.mirror, Ready: a.mirror.FindReady, Media: a.mirror, Exchanger: a.mirror, LastChange: a.db.ReadLastChange, Log: a.ports.access,
 			TooLarge: func() { f.traffic.tooLarge.Add(1) }, Audit: a.audit, Logger: a.log, Now: time.Now,
-			Unread: a.ports.unread, Cache: shares.Forms, Lists: lists,
+			Tracer: a.ports.tracer, Unread: a.ports.unread, Cache: shares.Forms, Lists: lists,
 		},
 		search: search.Options{Sources: a.sources, Store: a.db, KV: a.db.KV, Key: key, Columns: sums, Completeness: f.completeness,
 			Now: time.Now, Logger: a.log},
@@ -174,7 +174,8 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 		}
 	}
 	v := &a.policies.visitors
-	a.tasks = append(a.tasks, e.followCredentials, v.sessions.Run, v.cookies.Run, f.traffic.day.Run, a.settings.awaitResume)
+	a.tasks = append(a.tasks, e.followCredentials, v.sessions.Run, v.cookies.Run, f.traffic.day.Run, a.settings.awaitResume,
+		a.ports.tracer.Run)
 	if !a.settings.paused {
 		a.tasks = append(a.tasks, a.forecasts.Run)
 	}

@@ -19,6 +19,7 @@ import (
 	"understudy/internal/diagnostics"
 	"understudy/internal/diagnostics/profile"
 	"understudy/internal/frontend"
+	"understudy/internal/tracing"
 	"understudy/kit/accesslog"
 	"understudy/kit/logline"
 	"understudy/request"
@@ -34,6 +35,7 @@ type ports struct {
 	profiles *profile.Recorder
 	access   *accesslog.Log
 	file     *accesslog.File // the file of the access log; nil if the log goes to standard error or is off
+	tracer   *tracing.Tracer
 	unread   *frontend.Unread
 	ending   atomic.Bool
 }

@@ -172,7 +172,7 @@ func (h *figures) limits() map[string]request.Load {
 	out := map[string]request.Load{
 		"waiters": l.Waiters, "waiters_each": l.PerFlow,
 		"flights": l.Flights, "behind": l.Background, "hints": l.Hints, "lists": l.Lists,
-		"feed_subscribers": h.feed.Load(), "unread": h.ports.unreadLoad(),
+		"feed_subscribers": h.feed.Load(), "unread": h.ports.unreadLoad(), "tracing": h.ports.tracer.Load(),
 		"request_body": {Limit: int64(h.settings.current.Load().Limits.RequestBody), Refused: h.traffic.tooLarge.Load()},
 	}
 	for name, p := range map[string]*limiter.Limiter{"viewer_exports": h.exports.viewer, "search_exports": h.exports.search} {

@@ -34,6 +34,9 @@ func (c *Settings) check() error {
 	if err := checkURL(c.Nodes.URL); err != nil {
 		bad("nodes.url: %w", err)
 	}
+	if err := checkURL(c.Tracing.Endpoint); err != nil {
+		bad("tracing.endpoint: %w", err)
+	}
 	if err := c.checkSignIn(); err != nil {
 		bad("viewer.%w", err)
 	}

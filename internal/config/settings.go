@@ -43,6 +43,7 @@ type Settings struct {
 	Mail        mailConfig                       `yaml:"mail"`
 	Connect     *connectConfig                   `yaml:"connect"` // the settings of the forward proxy; nil if there is none
 	Metrics     metricsConfig                    `yaml:"metrics"`
+	Tracing     tracingConfig                    `yaml:"tracing"`
 
 	File    string   `yaml:"-"` // the path of the settings file; "" if the settings come from elsewhere
 	Renamed []string `yaml:"-"` // a warning for each setting that the file calls by its old name
@@ -54,6 +55,12 @@ const MetricsName = "metrics"
 // metricsConfig says where programs on this machine read /-/metrics without a credential.
 type metricsConfig struct {
 	Listen string `yaml:"listen"`
+}
+
+// tracingConfig says which requests are slow, and where traces are sent.
+type tracingConfig struct {
+	Endpoint string   `yaml:"endpoint"`
+	Slow     Duration `yaml:"slow"`
 }
 
 // headerConfig says in which headers a reverse proxy names people.
@@ -328,7 +335,7 @@ type logConfig struct {
 
 // logPackages are the packages that log.levels can name. A name includes the packages below it.
 var logPackages = strings.Fields("actions agents app audit crawl diagnostics feed fleet forecast frontend jobs mirror proxy " +
-	"search store tables upstream viewer watch")
+	"search store tables tracing upstream viewer watch")
 
 // setDefaults sets missing settings: first to defaults that depend on other settings, then to the defaults of the table.
 func (c *Settings) setDefaults() {

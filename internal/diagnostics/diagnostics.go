@@ -20,6 +20,7 @@ import (
 	"understudy/internal/jsonapi"
 	"understudy/internal/store"
 	"understudy/internal/store/erase"
+	"understudy/internal/tracing"
 	"understudy/kit/jsonhttp"
 	"understudy/request"
 )
@@ -229,8 +230,10 @@ type Options struct {
 	Token string
 	// Profiles takes profiles. If it is nil, profiles are not available.
 	Profiles *profile.Recorder
-	// ProfilePage shows the page of profiles to an admitted caller. If it is nil, profiles are shown only as JSON.
-	ProfilePage func(w http.ResponseWriter, r *http.Request, page *ProfilePage)
+	// ListSlow returns the recent slow requests.
+	ListSlow func() []tracing.Request
+	// Page shows a page to an admitted caller. If it is nil, profiles and slow requests are shown only as JSON.
+	Page func(w http.ResponseWriter, r *http.Request, name, title string, main any)
 	// ProfileRefused shows a browser why its caller was not admitted. If it is nil, the error is sent as JSON.
 	ProfileRefused func(w http.ResponseWriter, r *http.Request, err error)
 	// PublicURL is the viewer's origin if a server in front of it changes the origin. Forms from that origin are accepted.
@@ -274,7 +277,7 @@ func Routes() []string {
 		"/-/health", readyPath, "/-/stats", "/-/stats/figures", MetricsPath, "/-/purge", "/-/reload", "/-/credentials",
 		"/-/credentials/{name}/rotate",
 		"/-/credentials/{name}/revoke", "/-/erase", "/-/erasures", "/-/explain", "/-/index", "/-/shrink", "/-/backup", "/-/resume",
-		"/-/profile", "/-/profile/stop", "/-/profile/allocs", "/-/profile/cpu", "/-/profile/kept/{id}",
+		"/-/slow", "/-/profile", "/-/profile/stop", "/-/profile/allocs", "/-/profile/cpu", "/-/profile/kept/{id}",
 	}
 }
 
@@ -315,6 +318,7 @@ func (d *Diagnostics) Handler() http.Handler {
 	mux.Handle("GET /-/backup", backup)
 	mux.Handle("POST /-/backup", backup)
 	mux.Handle("POST /-/resume", jsonapi.Handle(d.command(indexTimeout, 0), d.resume))
+	mux.HandleFunc("GET /-/slow", d.profiles(d.showSlow))
 	mux.HandleFunc("GET /-/profile", d.profiles(d.showProfiles))
 	mux.HandleFunc("POST /-/profile", d.profiles(d.startProfile))
 	mux.HandleFunc("POST /-/profile/stop", d.profiles(d.stopProfile))

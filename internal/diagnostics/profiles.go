@@ -14,6 +14,7 @@ import (
 	"understudy"
 	"understudy/internal/diagnostics/profile"
 	"understudy/internal/jsonapi"
+	"understudy/internal/tracing"
 	"understudy/kit/jsonhttp"
 )
 
@@ -202,7 +203,7 @@ func (d *Diagnostics) showProfiles(w http.ResponseWriter, r *http.Request, _ str
 		}
 	}
 	list := ProfileList{d.o.Profiles.Taking(), append([]profile.Kept{}, kept...)}
-	if r.URL.Query().Get("format") == "json" || d.o.ProfilePage == nil {
+	if r.URL.Query().Get("format") == "json" || d.o.Page == nil {
 		if report != nil {
 			jsonhttp.Write(w, http.StatusOK, report)
 		} else {
@@ -210,7 +211,18 @@ func (d *Diagnostics) showProfiles(w http.ResponseWriter, r *http.Request, _ str
 		}
 		return nil
 	}
-	d.o.ProfilePage(w, r, &ProfilePage{list.Taking, list.Kept, report, []string{profile.Allocs, profile.CPU}})
+	d.o.Page(w, r, "profile", "Profiles", &ProfilePage{list.Taking, list.Kept, report, []string{profile.Allocs, profile.CPU}})
+	return nil
+}
+
+// showSlow shows the recent slow requests.
+func (d *Diagnostics) showSlow(w http.ResponseWriter, r *http.Request, _ string) error {
+	slow := d.o.ListSlow()
+	if r.URL.Query().Get("format") == "json" || d.o.Page == nil {
+		jsonhttp.Write(w, http.StatusOK, map[string][]tracing.Request{"requests": slow})
+		return nil
+	}
+	d.o.Page(w, r, "slow", "Slow requests", slow)
 	return nil
 }
 

@@ -38,7 +38,8 @@ func profiling(t *testing.T) (http.Handler, *ours.Recorder) {
 			return understudy.Caller{Name: "maria", Grant: &understudy.Grant{Role: role}}, nil
 		},
 		Token: "0123456789abcdef", Profiles: r, PublicURL: "https://calls.example",
-		ProfilePage: func(w http.ResponseWriter, _ *http.Request, page *ProfilePage) {
+		Page: func(w http.ResponseWriter, _ *http.Request, _, _ string, main any) {
+			page := main.(*ProfilePage)
 			fmt.Fprintf(w, "%d are kept", len(page.Kept))
 			if page.Report != nil {
 				fmt.Fprintf(w, ", %s of %s", page.Value(page.Report.Total), page.Report.Measure)

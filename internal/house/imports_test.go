@@ -41,7 +41,8 @@ var imports = map[string]string{
 		"internal/callers internal/config internal/connect internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/export internal/feed internal/fleet internal/forecast internal/frontend internal/jobs " +
 		"internal/outbox internal/proxy internal/query internal/search internal/search/columns internal/signin internal/store " +
-		"internal/store/contents internal/store/intents internal/store/nodes internal/tables internal/viewer internal/viewer/page " +
+		"internal/store/contents internal/store/intents internal/store/nodes internal/tables internal/tracing " +
+		"internal/viewer internal/viewer/page " +
 		"internal/watch " +
 		"kit/accesslog kit/dispatch kit/limiter kit/logline kit/onlinestat kit/retry kit/semaphore mirror request spec upstream spec/auth",
 	"internal/backup":      "internal/datadir internal/store kit/wal",
@@ -65,7 +66,8 @@ var imports = map[string]string{
 	"internal/credentials":   ".",
 	"internal/datadir":       "kit/pidfile kit/retry",
 	"internal/diagnostics": ". internal/access internal/audit internal/connect internal/credentials internal/diagnostics/profile " +
-		"internal/jobs internal/jsonapi internal/store internal/store/erase kit/jsonhttp request",
+		"internal/jobs internal/jsonapi internal/store internal/store/erase " +
+		"internal/tracing kit/jsonhttp request",
 	"internal/diagnostics/profile": ".",
 	"internal/export":              ". kit/limiter",
 	"internal/fleet":               ". internal/store/nodes kit/accesslog kit/retry request",
@@ -75,8 +77,8 @@ var imports = map[string]string{
 	"internal/forecast": ". internal/access internal/jobs internal/jsonapi internal/query kit/jsonspan kit/suggest kit/touch " +
 		"request spec",
 	"internal/jobs": ". internal/jsonapi kit/jsonhttp kit/retry kit/semaphore",
-	"internal/proxy": ". internal/access internal/query kit/accesslog kit/charset kit/header kit/httprange kit/jsonhttp kit/limiter " +
-		"kit/lru kit/suggest request spec spec/auth spec/paging",
+	"internal/proxy": ". internal/access internal/query internal/tracing kit/accesslog kit/charset kit/header kit/httprange " +
+		"kit/jsonhttp kit/limiter kit/lru kit/suggest request spec spec/auth spec/paging",
 	"internal/query":         ". kit/jsonspan spec",
 	"internal/checktest":     "",
 	"internal/randomapitest": "",
@@ -156,6 +158,7 @@ var imports = map[string]string{
 		"internal/store/records internal/store/db internal/store/terms internal/store/wordrows internal/store/words",
 	"internal/store/wordrows": "internal/store/postings internal/store/db",
 	"internal/store/words":    ". internal/query internal/store/postings internal/store/wordrows kit/jsonspan kit/tokenizer spec",
+	"internal/tracing":        "kit/accesslog request",
 	"internal/tables":         ". internal/access internal/jsonapi internal/query kit/jsonspan kit/retry kit/suggest spec",
 	"internal/viewer": "internal/viewer/watches " +
 		". internal/access internal/access/seen internal/query internal/viewer/actions " +
@@ -199,7 +202,7 @@ var imports = map[string]string{
 	"mirror/slide":               ". kit/jsonspan kit/lru",
 	"mirror/warm":                ". spec",
 	"mirror/writes":              ". request",
-	"request":                    ". internal/query spec",
+	"request":                    ". internal/query kit/header spec",
 	"spec":                       ". internal/graphql kit/header kit/jsonspan kit/suggest spec/paging spec/auth",
 	"spec/auth":                  ". kit/suggest",
 	"spec/spectest":              "spec upstream",

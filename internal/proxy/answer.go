@@ -233,6 +233,7 @@ func (v *exchange) send(status int, body []byte) {
 	if v.leave != nil {
 		v.leave()
 	}
+	defer v.trace.End(v.trace.Begin("write"), 0)
 	n, _ := v.w.Write(body) // a write error means that the caller has left
 	v.line.Bytes = int64(n)
 }

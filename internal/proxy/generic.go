@@ -298,7 +298,7 @@ func (v generic) stream(a *request.ExchangeResponse) error {
 	for name := range a.Trailer {
 		h["Trailer"], announced[name] = append(h["Trailer"], name), true
 	}
-	v.exchange.sent, v.exchange.line.Status = true, a.Response.Page.Status
+	v.exchange.sent, v.exchange.streams, v.exchange.line.Status = true, true, a.Response.Page.Status
 	v.exchange.w.WriteHeader(a.Response.Page.Status)
 	control := http.NewResponseController(v.exchange.w)
 	_ = control.Flush() // if the writer cannot flush, the server sends everything at the end of the response

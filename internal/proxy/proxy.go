@@ -26,6 +26,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/query"
+	"understudy/internal/tracing"
 	"understudy/kit/accesslog"
 	"understudy/kit/limiter"
 	"understudy/kit/lru"
@@ -134,6 +135,7 @@ type Options struct {
 	// OnAnswered is called with the outcome of each response, as in the access log, and its duration. It may be nil.
 	// It is called from many goroutines and must not block.
 	OnAnswered func(how string, took time.Duration)
+	Tracer     *tracing.Tracer  // follows requests; nil means that no request is slow or exported
 	Logger     *slog.Logger     // receives log messages; nil means no log
 	Now        func() time.Time // the clock; nil means time.Now
 }
@@ -237,10 +239,12 @@ type exchange struct {
 	target     *spec.Target
 	visibility access.Visibility // what the caller may see of the target; zero before the gate is asked
 	line       accesslog.Line
+	trace      *request.Trace // nil if the server has found the response in memory and the client sent no trace
 	// response is reused memory for a response from the cache.
 	response request.Response
 	leave    func() // lets the next list request begin; nil if this request is not limited
 	sent     bool   // whether the response header was sent
+	streams  bool   // whether the response is sent while upstream sends it
 	read     bool   // whether the request body was read to its end
 	queries  bool   // whether the body is a GraphQL query that the spec does not name
 	foreign  bool   // whether the request line is not of this API, so that the connection must end after the response
@@ -257,30 +261,17 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if given := r.Header["X-Request-Id"]; len(given) == 1 && accesslog.IsValidID(given[0]) {
 		v.line.ID = given[0]
 	}
+	if known, ok := w.(storedAnswerer); !ok || known.StoredAnswer() == nil || r.Header["Traceparent"] != nil {
+		v.trace = request.NewTrace(r.Header, p.o.Now)
+		v.line.Trace, v.trace.ID = v.trace.Parent.Trace, v.id()
+		v.r = v.r.WithContext(request.WithTrace(r.Context(), v.trace))
+	}
 	defer v.end()
 	v.restrictContent()
 	if err := v.serve(); err != nil {
 		v.fail(err)
 	}
 }
-
-// repeat is what all requests with the same header have in common as long as the policy stays the same.
-type repeat struct {
-	target parsedTarget
-	client accesslog.Client // what the access log says about the client; zero if the requests can differ in that
-	admit  func(*http.Request) (understudy.Caller, error)
-}
-
-func (p *Proxy) newRepeat(r *http.Request, t parsedTarget, admit func(*http.Request) (understudy.Caller, error)) *repeat {
-	k := &repeat{target: t, admit: admit}
-	if !p.CanIgnore("User-Agent") {
-		k.client = accesslog.ClientOf(r)
-	}
-	return k
-}
-
-// repeatKey is the context key of a repeat.
-type repeatKey struct{}
 
 // PrepareRepeat prepares faster answers to repeated reads. For an answered read it returns a function which reports
 // whether a request with the same header would now be answered from memory without a wait. It returns nil if that
@@ -341,7 +332,12 @@ func (v *exchange) end() {
 	}
 	v.line.Took = v.proxy.o.Now().Sub(v.line.At)
 	cmp.Or(v.caller.Usage, v.proxy.o.Strangers).Count(v.line.Outcome, v.line.Status)
-	if v.target == nil || v.target.Media == nil {
+	isMedia := v.target != nil && v.target.Media != nil
+	v.proxy.o.Tracer.End(&v.line, v.trace, func() tracing.Request {
+		return tracing.Request{Source: v.proxy.o.Source.Name, Route: v.target.PathTemplate(), Streams: v.streams || isMedia,
+			CacheStatus: strings.Join(v.w.Header()["Cache-Status"], ", ")}
+	})
+	if !isMedia {
 		v.proxy.o.OnAnswered(v.line.Outcome, v.line.Took) // media requests are not measured, because a caller may play a recording for any time
 	}
 	v.proxy.o.Log.Add(&v.line)

@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/kit/accesslog"
 	"understudy/kit/header"
 	"understudy/kit/lru"
 	"understudy/request"
@@ -21,6 +23,24 @@ import (
 // storedAnswerer is implemented by the writer of a request for which the server has already found the response in memory
 // (Options.Ready).
 type storedAnswerer interface{ StoredAnswer() any }
+
+// repeat is what all requests with the same header have in common as long as the policy stays the same.
+type repeat struct {
+	target parsedTarget
+	client accesslog.Client // what the access log says about the client; zero if the requests can differ in that
+	admit  func(*http.Request) (understudy.Caller, error)
+}
+
+func (p *Proxy) newRepeat(r *http.Request, t parsedTarget, admit func(*http.Request) (understudy.Caller, error)) *repeat {
+	k := &repeat{target: t, admit: admit}
+	if !p.CanIgnore("User-Agent") {
+		k.client = accesslog.ClientOf(r)
+	}
+	return k
+}
+
+// repeatKey is the context key of a repeat.
+type repeatKey struct{}
 
 // get checks the request with the gate, gets the response from the mirror and sends it.
 func (v *exchange) get() error {
@@ -52,7 +72,9 @@ func (v *exchange) get() error {
 		defer cancel()
 	}
 	if ask.ReadyResult == nil {
+		waiting := v.trace.Begin("place")
 		leave, err := v.proxy.waitForPlace(ctx, v.target, v.caller.Name)
+		v.trace.End(waiting, 0)
 		if err != nil {
 			return err
 		}

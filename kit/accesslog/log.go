@@ -21,6 +21,7 @@ import (
 type Line struct {
 	At             time.Time // when the request was received
 	ID             string
+	Trace          string // the id of the client's trace, in hexadecimal; "" if it sent none
 	Method         string
 	Target         string // the target as requested; it is logged without its values, see AppendTarget
 	RedactedTarget string // the result of AppendTarget for Target, or "" if it was not computed yet
@@ -167,8 +168,9 @@ func (line *Line) appendTo(dst []byte, asJSON bool, known func(string) bool) []b
 	} else {
 		dst = appendTime(append(dst, "time="...), line.At)
 	}
-	dst = appendPair(dst, " id=", redactNumber(line.ID), asJSON)
-	dst = appendPair(dst, " method=", line.method(), asJSON)
+	dst = appendPair(dst, " id=", RedactNumber(line.ID), asJSON)
+	dst = appendPair(dst, " trace=", RedactTrace(line.Trace), asJSON)
+	dst = appendPair(dst, " method=", line.RedactedMethod(), asJSON)
 	dst = append(appendName(dst, " path=", asJSON), '"')
 	if asJSON { // logfmt escapes a byte as \x0a, JSON as \u000a
 		dst = append(dst, bytes.ReplaceAll(line.appendPath(nil, known), []byte(`\x`), []byte(`\u00`))...)
@@ -192,24 +194,32 @@ func (line *Line) appendTo(dst []byte, asJSON bool, known func(string) bool) []b
 	return append(appendPair(dst, " person=", line.Person, true), "}\n"...)
 }
 
-// redactNumber returns a value that the client chose, or … if the value may contain a phone number.
-func redactNumber(value string) string {
+// RedactNumber returns a value that the client chose, or … if the value may contain a phone number.
+func RedactNumber(value string) string {
 	if CanContainPhoneNumber(value) {
 		return redacted
 	}
 	return value
 }
 
-// method returns the method, or … if it may contain a phone number. Seven digits are enough here, because a
+// RedactTrace returns the id of a trace, or … if it has too few letters to differ from a phone number.
+func RedactTrace(id string) string {
+	if id != "" && strings.IndexAny(id, "abcdef") == strings.LastIndexAny(id, "abcdef") {
+		return redacted
+	}
+	return id
+}
+
+// RedactedMethod returns the method, or … if it may contain a phone number. Seven digits are enough here, because a
 // method is never an id.
-func (line *Line) method() string {
+func (line *Line) RedactedMethod() string {
 	if line.Method == "GET" || line.Method == "HEAD" || line.Method == "POST" {
 		return line.Method
 	}
 	if countPhoneDigits(line.Method, nil) >= numberDigits {
 		return redacted
 	}
-	return redactNumber(line.Method)
+	return RedactNumber(line.Method)
 }
 
 // appendPath appends the redacted target.

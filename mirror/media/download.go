@@ -62,7 +62,7 @@ type download struct {
 // fetchContent waits for the download of a content, and starts it if needed. If the content is too large or cannot be
 // stored, it returns neither a response nor an error. The reader must then send a request of its own.
 func (c *Cache) fetchContent(ctx context.Context, r *reading, held request.Content) (*request.MediaResponse, error) {
-	b, joined, err := c.begin(r, held, request.ReasonWaiting)
+	b, joined, err := c.begin(r, held, request.ReasonWaiting, request.TraceOf(ctx))
 	if b == nil || err != nil {
 		return nil, err
 	}
@@ -114,7 +114,9 @@ func (c *Cache) answerDownloaded(ctx context.Context, b *download, joined bool) 
 
 // begin returns the running download of a content, and starts one if needed. It returns nil if too many are running,
 // or if the content could not be stored a short time ago.
-func (c *Cache) begin(r *reading, held request.Content, reason request.Reason) (b *download, joined bool, err error) {
+func (c *Cache) begin(
+	r *reading, held request.Content, reason request.Reason, cause *request.Trace,
+) (b *download, joined bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key, now, ds := r.request.Target.Key, c.options.Now(), &c.downloads
@@ -132,7 +134,7 @@ func (c *Cache) begin(r *reading, held request.Content, reason request.Reason) (
 	if ds.closed {
 		return nil, false, fmt.Errorf("mirror: %w", understudy.ErrClosed)
 	}
-	b.ctx, b.cancel = context.WithTimeout(c.ctx, downloadTime)
+	b.ctx, b.cancel = context.WithTimeout(request.WithTrace(c.ctx, cause), downloadTime)
 	ds.running[key] = b
 	c.work.Go(func() { c.run(b) })
 	return b, false, nil

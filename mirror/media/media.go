@@ -209,7 +209,7 @@ func (c *Cache) openHeld(
 		return held, nil
 	case age < within && age < ages.Hard:
 		if !r.request.OnlyIfCached {
-			_, _, _ = c.begin(r, content, request.ReasonRefresh) // if no download starts, the next reader tries again
+			_, _, _ = c.begin(r, content, request.ReasonRefresh, request.TraceOf(ctx)) // if no download starts, the next reader tries again
 		}
 		held.Outcome, held.TTL, held.Detail = request.Stale, min(held.TTL, 0), c.failure(r.request.Target.Key, now)
 		return held, nil

@@ -115,7 +115,8 @@ func adminLinks(q *page.Exchange, jobs []fact) (all []adminLink) {
 			[]fact{{Text: count(int64(len(sessions)), "session", "sessions")}, {Text: count(int64(len(people)), "person", "people")}}})
 	}
 	if q.V.Options.Control != nil {
-		all = append(all, adminLink{page.ControlPrefix + "profile", "Profiles", "Where the server spends memory and time", nil})
+		all = append(all, adminLink{page.ControlPrefix + "profile", "Profiles", "Where the server spends memory and time", nil},
+			adminLink{page.ControlPrefix + "slow", "Slow requests", "The recent slow requests, and where their time went", nil})
 	}
 	if q.V.Options.Watches != nil {
 		facts := watchFacts(q.V.Options.Watches.Watches(q.Rights.Caller, true))
