@@ -46,8 +46,8 @@ bench: build ## measure: results go to bench/results; ONLY=part; BASE=revision t
 setup: ## install what tests need from Debian's packages, when it is absent
 	@tools/steps setup
 
-release: ## write what is published into bin/release: VERSION=v0.1.0, URL=where it will be downloaded from
-	@VERSION="$(VERSION)" URL="$(URL)" tools/steps release
+release: ## write what is published into bin/release: VERSION=v0.1.0, URL=where it will be downloaded from, KEY=an SSH key that signs
+	@VERSION="$(VERSION)" URL="$(URL)" KEY="$(abspath $(KEY))" tools/steps release
 
 module: ## give the Go module another path: PATH=host/owner/understudy
 	@tools/steps module "$(MODULE)"

@@ -14,6 +14,8 @@ require (
 	github.com/twilio/twilio-go v1.31.0
 	go.etcd.io/bbolt v1.4.3
 	go.uber.org/zap v1.28.0
+	golang.org/x/crypto/x509roots/fallback v0.0.0-20261030153154-30a33513ff6d
+	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 	modernc.org/sqlite v1.60.1
 	understudy v0.0.0
 )
@@ -25,7 +27,6 @@ require (
 	github.com/riverqueue/river/rivershared v0.51.0 // indirect
 	github.com/riverqueue/river/rivertype v0.51.0 // indirect
 	github.com/tidwall/sjson v1.2.5 // indirect
-	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da // indirect
 )
 
 require (

@@ -207,7 +207,7 @@ func wholeServer(gotool string) []part {
 		endToEnd(gotool, "full", "vendors/TestPackagesOfWholeDocuments", fullCounts+"=1", `operations equal`, 4*time.Minute),
 	}
 	for _, test := range []string{
-		"TestReleaseIsReproducible", "TestOtherPlatformsCompile", "TestDebianPackageInItsSystem", "TestRenamedModuleIsBuiltElsewhere",
+		"TestReleaseIsReproducible", "TestOtherPlatformsCompile", "TestDebianPackageInItsSystem", "TestImageInAContainer", "TestRenamedModuleIsBuiltElsewhere",
 	} {
 		all = append(all, ofBench(gotool, "release", test))
 	}

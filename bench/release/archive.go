@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -21,6 +20,8 @@ type file struct {
 	name string
 	data []byte
 	run  bool // whether it is a program
+
+	owner int // the number of its user and group; 0 means root
 }
 
 func (f file) mode() int64 {
@@ -54,19 +55,27 @@ func (t tree) withFolders() tree {
 		}
 	}
 	t = slices.Clone(t)
+	for _, f := range t {
+		delete(folders, f.name)
+	}
 	for dir := range folders {
 		t = append(t, file{name: dir})
 	}
 	return t.below("")
 }
 
-// tarball returns a compressed tar archive. Every file belongs to root.
-func (t tree) tarball(date time.Time) []byte {
+// tarball returns a compressed tar archive.
+func (t tree) tarball(date time.Time) []byte { return gzipped(t.tarred(date)) }
+
+// tarred returns a tar archive.
+func (t tree) tarred(date time.Time) []byte {
 	var b bytes.Buffer
-	z := newGzip(&b)
-	w := tar.NewWriter(z)
+	w := tar.NewWriter(&b)
 	for _, f := range t {
-		h := &tar.Header{Name: f.name, Mode: f.mode(), Size: int64(len(f.data)), ModTime: date, Uname: "root", Gname: "root", Typeflag: tar.TypeReg}
+		h := &tar.Header{Name: f.name, Mode: f.mode(), Size: int64(len(f.data)), ModTime: date, Uid: f.owner, Gid: f.owner, Typeflag: tar.TypeReg}
+		if f.owner == 0 {
+			h.Uname, h.Gname = "root", "root"
+		}
 		if f.isFolder() {
 			h.Typeflag = tar.TypeDir
 		}
@@ -75,7 +84,6 @@ func (t tree) tarball(date time.Time) []byte {
 		must(err)
 	}
 	must(w.Close())
-	must(z.Close())
 	return b.Bytes()
 }
 
@@ -98,17 +106,12 @@ func (t tree) zipped(date time.Time) []byte {
 // gzipped returns compressed data, without a time.
 func gzipped(data []byte) []byte {
 	var b bytes.Buffer
-	z := newGzip(&b)
-	_, err := z.Write(data)
+	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	must(err)
+	_, err = z.Write(data)
 	must(err)
 	must(z.Close())
 	return b.Bytes()
-}
-
-func newGzip(w io.Writer) *gzip.Writer {
-	z, err := gzip.NewWriterLevel(w, gzip.BestCompression)
-	must(err)
-	return z
 }
 
 // must ends the program on an error of a writer to memory, which can only be a mistake in this program.

@@ -1,5 +1,5 @@
 // Command release writes what is published of a version: archives of the program for each platform, Debian packages, the licences and
-// the list of all dependencies, an installer, and checksums. Run it by make release VERSION=v0.1.0.
+// the list of all dependencies, an installer, an image for containers, and checksums. Run it by make release VERSION=v0.1.0.
 //
 // Two runs on one commit with the same version of Go write the same bytes.
 package main
@@ -41,6 +41,7 @@ type release struct {
 	url     string    // where the files will be downloaded from; may be empty
 	root    string    // folder of the product's module
 	out     string    // folder of the files
+	key     string    // whole path of an SSH key that signs the checksums; may be empty
 }
 
 func main() {
@@ -51,6 +52,7 @@ func main() {
 	flag.StringVar(&r.url, "url", "", "where the files will be downloaded from; without it, users name it when they run install.sh")
 	flag.StringVar(&r.root, "root", "..", "folder of the product's module")
 	flag.StringVar(&r.out, "out", "", "folder for the files (default bin/release/VERSION in the module)")
+	flag.StringVar(&r.key, "key", "", "whole path of an SSH key, or of its public half if an agent has it, that signs the checksums")
 	changed := flag.Bool("changed", false, "also release files that are not committed; the commit is marked with +changes")
 	only := flag.String("only", "", "build only this platform, such as linux/amd64")
 	flag.Parse()
@@ -148,7 +150,19 @@ func (r *release) write(ctx context.Context, chosen []platform) error {
 			published = append(published, r.debianPackage(p, programs[p], common))
 		}
 	}
-	return published.save(r.out)
+	if err := append(published, r.image(programs, chosen, licences)).save(r.out); err != nil {
+		return err
+	}
+	return r.sign(ctx)
+}
+
+// sign signs the checksums with the SSH key r.key, if there is one.
+func (r *release) sign(ctx context.Context) error {
+	if r.key == "" {
+		return nil
+	}
+	_, err := output(ctx, r.out, nil, "ssh-keygen", "-Y", "sign", "-n", "understudy-release", "-f", r.key, "SHA256SUMS")
+	return err
 }
 
 // installer returns the script that downloads this version.
