@@ -16,7 +16,7 @@ import (
 
 // Trace follows a client's request. A nil Trace records nothing. It is safe for concurrent use.
 type Trace struct {
-	ID     string             // the id of the request, as in the access log; "" if no client sent the request
+	ID     string             // the id of the request, as in the access log; "" if no stages are recorded
 	Parent header.Traceparent // what the client sent; zero if it sent no valid traceparent
 	State  string             // the client's tracestate
 	Now    func() time.Time
@@ -50,7 +50,7 @@ func NewSpanID() string { return fmt.Sprintf("%016x", rand.Uint64()|1) }
 
 // Begin begins a stage. End ends it.
 func (t *Trace) Begin(name string) Stage {
-	if t == nil {
+	if t == nil || t.ID == "" {
 		return Stage{}
 	}
 	return Stage{Name: name, Begin: t.Now()}
@@ -59,7 +59,7 @@ func (t *Trace) Begin(name string) Stage {
 // BeginUpstream begins the stage of a request to the upstream, and adds the ids of the client's request to its header.
 func (t *Trace) BeginUpstream(h http.Header) Stage {
 	s := t.Begin("upstream")
-	if t != nil && t.ID != "" && h["X-Request-Id"] == nil {
+	if t != nil && h["X-Request-Id"] == nil {
 		h["X-Request-Id"] = []string{t.ID}
 	}
 	if t != nil && t.Parent.Trace != "" {
@@ -74,7 +74,7 @@ func (t *Trace) BeginUpstream(h http.Header) Stage {
 
 // End ends a stage. status is the status of the upstream's answer, or 0.
 func (t *Trace) End(s Stage, status int) {
-	if t == nil {
+	if s.Name == "" {
 		return
 	}
 	s.Took, s.Status = t.Now().Sub(s.Begin), status

@@ -49,6 +49,14 @@ func openWarmClient(t testing.TB) *warmClient {
 	return c
 }
 
+// trace adds the trace of a request that is not sampled to what the client sends.
+func (c *warmClient) trace() {
+	c.ask = append(bytes.TrimSuffix(c.ask, []byte("\r\n")), "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00\r\n\r\n"...)
+	for from := c.express(); c.express() < from+10; {
+		c.one()
+	}
+}
+
 // one asks once.
 func (c *warmClient) one() {
 	if _, err := c.conn.Write(c.ask); err != nil {
@@ -76,8 +84,17 @@ func (c *warmClient) one() {
 func (c *warmClient) express() int64 { return c.h.ports.servers[1].Load().Express }
 
 // BenchmarkExpress is a warm answer: 0 allocations.
-func BenchmarkExpress(b *testing.B) {
+func BenchmarkExpress(b *testing.B) { openWarmClient(b).measure(b) }
+
+// BenchmarkExpressTraced is a warm answer to a client that sends a trace.
+func BenchmarkExpressTraced(b *testing.B) {
 	c := openWarmClient(b)
+	c.trace()
+	c.measure(b)
+}
+
+// measure measures warm answers.
+func (c *warmClient) measure(b *testing.B) {
 	from := c.express()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -261,9 +261,14 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if given := r.Header["X-Request-Id"]; len(given) == 1 && accesslog.IsValidID(given[0]) {
 		v.line.ID = given[0]
 	}
-	if known, ok := w.(storedAnswerer); !ok || known.StoredAnswer() == nil || r.Header["Traceparent"] != nil {
+	known, ok := w.(storedAnswerer)
+	isStored := ok && known.StoredAnswer() != nil // so that the request causes nothing
+	if !isStored || r.Header["Traceparent"] != nil {
 		v.trace = request.NewTrace(r.Header, p.o.Now)
-		v.line.Trace, v.trace.ID = v.trace.Parent.Trace, v.id()
+		v.line.Trace = v.trace.Parent.Trace
+	}
+	if !isStored {
+		v.trace.ID = v.id()
 		v.r = v.r.WithContext(request.WithTrace(r.Context(), v.trace))
 	}
 	defer v.end()

@@ -109,6 +109,7 @@ func export(t *testing.T, status int, log io.Writer, do func(*Tracer)) (*Tracer,
 func sampledRequest(flags string) (*accesslog.Line, *request.Trace) {
 	h := http.Header{"Traceparent": {"00-" + traceID + "-" + clientSpan + "-" + flags}, "Tracestate": {"a=1"}}
 	trace := request.NewTrace(h, time.Now)
+	trace.ID = "mine-1"
 	return &accesslog.Line{At: time.Now(), ID: "mine-1", Trace: traceID, Method: "GET", Status: 200, Caller: "reports", Outcome: "cold",
 		Took: 812 * time.Millisecond}, trace
 }

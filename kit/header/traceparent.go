@@ -1,9 +1,6 @@
 package header
 
-import (
-	"strconv"
-	"strings"
-)
+import "strconv"
 
 // Traceparent is the value of a traceparent field, which says to which trace a request belongs (W3C Trace Context, 3.2).
 type Traceparent struct {
@@ -13,12 +10,17 @@ type Traceparent struct {
 
 // ParseTraceparent parses a traceparent field. It ignores what later versions add. ok is false if the field is invalid.
 func ParseTraceparent(text string) (t Traceparent, ok bool) {
-	const end = len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	isHex := func(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
-	if len(text) < end || text[2] != '-' || text[35] != '-' || text[52] != '-' || text[:2] == "ff" ||
-		len(text) > end && (text[:2] == "00" || text[end] != '-') ||
-		!isHex(text[:2]) || !isHex(text[3:35]) || !isHex(text[36:52]) || !isHex(text[53:end]) ||
-		strings.Trim(text[3:35], "0") == "" || strings.Trim(text[36:52], "0") == "" {
+	const end, zeros = len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"), "00000000000000000000000000000000"
+	if len(text) < end || len(text) > end && (text[:2] == "00" || text[end] != '-') {
+		return t, false
+	}
+	for i, c := range []byte(text[:end]) {
+		isHex, isDash := '0' <= c && c <= '9' || 'a' <= c && c <= 'f', i == 2 || i == 35 || i == 52
+		if isHex == isDash || isDash && c != '-' {
+			return t, false
+		}
+	}
+	if text[:2] == "ff" || text[3:35] == zeros || text[36:52] == zeros[:16] {
 		return t, false
 	}
 	flags, _ := strconv.ParseUint(text[53:end], 16, 8)

@@ -1,0 +1,90 @@
+// Package observe is a part of the bench. It measures what it costs to watch the server: its access log, metrics and traces.
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"understudy/bench/rig"
+)
+
+// scrapeInterval is how often the metrics are read. Prometheus reads them every 15 s to 60 s by default.
+const scrapeInterval = 5 * time.Second
+
+// Measure requests the warm drop-in page with 16 clients, in alternating rounds from two servers. One has no access log, nobody
+// reads its metrics, and its clients send no trace. The other writes its access log into a file, exports traces, has its metrics
+// read, and its clients send the trace of a request that is not sampled.
+func Measure(ctx context.Context, r *rig.Run) (err error) {
+	collector := httptest.NewServer(http.NotFoundHandler())
+	defer collector.Close()
+	const mirror = "newest: 2h, older: 2h, settled_age: 24h"
+	uri := rig.Calls + "?PageSize=50"
+	var servers [2]*rig.Rig
+	for i, s := range []rig.Setup{
+		{Mirror: mirror, Log: "access: off"},
+		{Mirror: mirror, Log: "access: " + filepath.Join(r.Dir, "access.log"), Extra: fmt.Sprintf("tracing: {endpoint: %q}", collector.URL)},
+	} {
+		if servers[i], err = r.Rig(ctx, s); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, servers[i].Close()) }()
+		if _, _, err := rig.Stored(ctx, servers[i], uri); err != nil {
+			return err
+		}
+	}
+	d, long := r.FindDriver(), r.Long(4*time.Second)
+	rows := [][]string{{"16 clients", "off, req/s", "CPU us/req", "p99 ms", "on, req/s", "CPU us/req", "p99 ms", "more CPU us"}}
+	var more []float64
+	for round := range r.Times(15, 2) {
+		var cells [2]rig.Measured
+		for i := range servers {
+			n := (i + round) % 2
+			a := rig.Aim(servers[n].Serve.Addresses["twilio"]+uri, "gzip", 16, long)
+			scraping, stop := context.WithCancel(ctx)
+			var reader sync.WaitGroup
+			if n == 1 {
+				a.Headers = append(a.Headers, "Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")
+				reader.Go(func() { scrape(scraping, servers[n]) })
+			}
+			cells[n], err = d.Measure(ctx, servers[n].Serve, a)
+			stop()
+			reader.Wait()
+			if err != nil {
+				return err
+			}
+		}
+		more = append(more, rig.Us(cells[1].Each)-rig.Us(cells[0].Each))
+		row := []string{fmt.Sprintf("round %d", round+1)}
+		for _, c := range cells {
+			row = append(row, fmt.Sprintf("%.0f", c.Rate), fmt.Sprintf("%.2f", rig.Us(c.Each)), rig.Figure(rig.Ms(c.P99)))
+		}
+		rows = append(rows, append(row, fmt.Sprintf("%.2f", more[round])))
+	}
+	r.Table(rows)
+	counts, err := servers[1].Counted(ctx)
+	if err != nil {
+		return err
+	}
+	r.Say("answers of the express lane with a trace: %d of %d", counts.Faces["twilio"].Express, counts.Requests)
+	r.Say("more CPU: median %.2f us, quartiles %.2f to %.2f us", rig.Median(more), rig.Quantile(more, 0.25), rig.Quantile(more, 0.75))
+	r.AtMost("CPU more for a warm request with access log, metrics and trace, median of the rounds", rig.Median(more), 0.5, "us")
+	return nil
+}
+
+// scrape reads the metrics until the context ends.
+func scrape(ctx context.Context, g *rig.Rig) {
+	w := rig.NewClient(g.Serve.Addresses["viewer"], "", "")
+	defer w.Close()
+	for {
+		_, _ = w.Get(ctx, "/-/metrics") // a read that fails costs less, which the next one shows
+		if rig.Pause(ctx, scrapeInterval) != nil {
+			return
+		}
+	}
+}
