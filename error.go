@@ -136,8 +136,8 @@ func OwnPathStatus(err error) int {
 
 // packageNames lists the package prefixes that PlainText removes from error texts.
 var packageNames = []string{
-	"access", "accesslog", "actions", "agents", "audit", "backup", "callers", "columns", "connect", "credentials", "dispatch", "feed", "fleet",
-	"folder",
+	"access", "accesslog", "actions", "agents", "audit", "backup", "callers", "certificate", "columns", "connect", "credentials", "dispatch",
+	"feed", "fleet", "folder",
 	"follow", "forecast", "httprange", "jobs", "jsonhttp", "jsonspan", "limiter", "manual", "migrations", "mirror", "pidfile", "profile",
 	"postgres", "proxy", "query", "search", "seen", "semaphore", "signin", "spec", "store", "tables", "upstream", "viewer", "wal", "walk",
 	"watch", "webhook", "xmldoc",

@@ -22,6 +22,7 @@ import (
 
 	"understudy/cmd/understudy/terminal"
 	"understudy/internal/app"
+	"understudy/internal/certificate"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/kit/retry"
@@ -35,7 +36,9 @@ type admin struct {
 
 // newLocalAdmin returns an admin for the running server of a data folder on this machine. It uses no proxy.
 func newLocalAdmin(run datadir.Running) *admin {
-	return &admin{url: run.Viewer, secret: run.Token, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	known := certificate.NewClientConfig(func(fingerprint string) bool { return fingerprint == run.Certificate })
+	return &admin{url: run.Viewer, secret: run.Token,
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: known}}}
 }
 
 // refusal is the error with which the server refused a request.

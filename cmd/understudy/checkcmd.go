@@ -68,6 +68,11 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 			creds = append(creds, callers.Credential{Name: cred.Name, Secret: secret})
 		}
 	}
+	if cfg.TLS.Cert != "" {
+		if _, err := cfg.TLS.Read(cfg, folder, ""); err != nil {
+			return fmt.Errorf("%s: %w", c.Config, err)
+		}
+	}
 	users, err := cfg.ReadUsers(folder)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Config, err)
@@ -329,17 +334,30 @@ type caCmd dataFlags
 
 // Run prints the certificate with which the proxy signs.
 func (c *caCmd) Run(p *process) error {
-	data, err := (*dataFlags)(c).findData(p)
+	return (*dataFlags)(c).printFile(p, datadir.AuthorityFile, "connect in its settings, or with --connect HOST:PORT")
+}
+
+// certCmd prints the certificate of the authority for tls: self, so that clients can trust the server.
+type certCmd dataFlags
+
+// Run prints the certificate.
+func (c *certCmd) Run(p *process) error {
+	return (*dataFlags)(c).printFile(p, datadir.CertificateFile, "tls: self in its settings")
+}
+
+// printFile prints the path and the text of a certificate in the data folder. with says when a server creates the file.
+func (c *dataFlags) printFile(p *process, name, with string) error {
+	data, err := c.findData(p)
 	if err != nil {
 		return err
 	}
-	path, err := filepath.Abs(filepath.Join(data, datadir.AuthorityFile))
+	path, err := filepath.Abs(filepath.Join(data, name))
 	if err != nil {
 		return err
 	}
 	text, err := smallfile.Read(path, 1<<20)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s does not exist; a server creates it when it starts with connect in its settings, or with --connect HOST:PORT", path)
+		return fmt.Errorf("%s does not exist; a server creates it when it starts with %s", path, with)
 	}
 	if err != nil {
 		return err

@@ -27,6 +27,8 @@ var details = map[string]string{
 	"ca": "Prints the certificate to standard output and the path of its file to standard error. A program that trusts it trusts " +
 		"the proxy (serve --connect) for the hosts of the sources and for no others. The private key stays in the data " +
 		"folder.\n\nDescribed in docs/reference/proxy.md.",
+	"cert": "Prints the certificate to standard output and the path of its file to standard error. Programs that trust it reach the ports " +
+		"of the server by https. The private key stays in the data folder.\n\nDescribed in docs/how-to/tls.md.",
 	"completion": "Write the script where the shell reads completions, or read it at the start of the shell:\n\n    source " +
 		"<(understudy completion bash)\n    source <(understudy completion zsh)\n    understudy completion fish | source",
 	"demo": "Needs no account, no settings file and no network. It prints its addresses and a credential; Ctrl-C ends it.",

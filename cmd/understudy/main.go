@@ -64,6 +64,7 @@ type commands struct {
 	Explain     explainCmd       `cmd:"" group:"people" help:"Show which fields a role sees, and which line of the settings decides it."`
 	Audit       auditCmd         `cmd:"" group:"people" help:"Read and verify the audit log."`
 	CA          caCmd            `cmd:"" group:"people" name:"ca" help:"Print the certificate by which programs trust the proxy."`
+	Cert        certCmd          `cmd:"" group:"people" name:"cert" help:"Print the certificate by which programs trust tls: self."`
 	Spec        specCmd          `cmd:"" group:"operate" help:"Write a spec for an API, and try it."`
 	Store       storeCmd         `cmd:"" group:"operate" help:"Count, verify and repair the database of a data folder."`
 	Backup      backupCmd        `cmd:"" group:"operate" help:"Write the data folder of a server into one file, while the server runs."`

@@ -66,7 +66,7 @@ sources:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := dir.WriteRunning("http://127.0.0.1:1"); err != nil {
+	if err := dir.WriteRunning("http://127.0.0.1:1", ""); err != nil {
 		t.Fatal(err)
 	}
 	err = c.askServer(t.Context(), p, true, func(_ context.Context, server *admin) error {

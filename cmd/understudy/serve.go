@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -100,7 +99,7 @@ func (c *serveCmd) serve(ctx context.Context, p *process) (answered bool, err er
 	manager.notify("READY=1")
 	forget := context.AfterFunc(ctx, func() { manager.notify("STOPPING=1") })
 	defer forget()
-	tasks := []frontend.Task{gctune.Task(p.env, cfg.Limits.MemoryLimit(os.ReadFile)), manager.watch(h.Viewer())}
+	tasks := []frontend.Task{gctune.Task(p.env, cfg.Limits.MemoryLimit(os.ReadFile)), manager.watch(h)}
 	return true, errors.Join(h.Serve(ctx, nil, tasks), dir.Close())
 }
 
@@ -213,15 +212,16 @@ func (m serviceManager) notify(state string) {
 }
 
 // watch returns a task that says twice within each time of the watchdog that the server is alive, if it answers at its viewer's address.
-func (m serviceManager) watch(viewer string) frontend.Task {
+func (m serviceManager) watch(h *app.App) frontend.Task {
 	return func(ctx context.Context) error {
 		if m.socket == "" || m.watchdog <= 0 {
 			<-ctx.Done() // a task that ends would end the server
 			return nil
 		}
-		client := http.Client{Timeout: m.watchdog / 2, Transport: &http.Transport{DisableKeepAlives: true}}
 		for retry.Wait(ctx, m.watchdog/2) == nil {
-			if answer, err := client.Get(viewer + "/-/health"); err == nil { // whatever it is, somebody answers
+			client := newLocalAdmin(h.Commands()).client // the certificate may have changed
+			client.Timeout = m.watchdog / 2
+			if answer, err := client.Get(h.Viewer() + "/-/health"); err == nil { // whatever it is, somebody answers
 				_ = answer.Body.Close()
 				m.notify("WATCHDOG=1")
 			}

@@ -238,6 +238,7 @@ func (c *tailCmd) makeOptions(ctx context.Context, p *process) (o follow.Options
 	if c.Remote.URL == "" {
 		o.Locate = func(context.Context) (string, string, error) { // a server that has been restarted may have another port and another token
 			run, err := c.Remote.Running.findServer(p)
+			o.HTTP.Transport = newLocalAdmin(run).client.Transport // its certificate may be another one, too
 			return run.Viewer, run.Token, err
 		}
 	}

@@ -82,7 +82,7 @@ func Demo(args ...string) []string {
 }
 
 // addressLine is one address as a server prints it; names may hold a space.
-var addressLine = regexp.MustCompile(`^([A-Za-z][\w-]*(?: [\w-]+)*) +(http://\S+)`)
+var addressLine = regexp.MustCompile(`^([A-Za-z][\w-]*(?: [\w-]+)*) +(https?://\S+)`)
 
 // Start runs the binary at path in dir until it says that it is ready. The
 // server ends with Stop or Kill, one of which must be called.

@@ -68,6 +68,10 @@ var elsewhere = map[string]string{
 	"understudy profile allocs --for 60s --since version": "--since 'version' in cmd/understudy/testdata/profile.txtar",
 	"understudy profile stop":                             "profile stop in cmd/understudy/testdata/profile.txtar",
 
+	"understudy cert > understudy.pem":                             "TestTLSAsDocumented in e2e/operation/tls_test.go",
+	"curl --cacert understudy.pem https://localhost:4114/-/health": "TestTLSAsDocumented in e2e/operation/tls_test.go",
+	"export SSL_CERT_FILE=$PWD/understudy.pem REQUESTS_CA_BUNDLE=$PWD/understudy.pem NODE_EXTRA_CA_CERTS=$PWD/understudy.pem": "TestTLSAsDocumented in e2e/operation/tls_test.go",
+
 	"understudy ca > ca.pem": "TestGhPrintsWhatItPrintsDirectly in e2e/vendorsdk/gh_test.go",
 	"export HTTPS_PROXY=http://127.0.0.1:4117 SSL_CERT_FILE=$PWD/ca.pem": "TestGhPrintsWhatItPrintsDirectly in e2e/vendorsdk/gh_test.go",
 	"gh issue list -R acme/tracker":                                      "TestGhPrintsWhatItPrintsDirectly in e2e/vendorsdk/gh_test.go",

@@ -16,13 +16,15 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"understudy/e2e/rig"
-	"understudy/internal/connect"
+	"understudy/internal/certificate"
+	"understudy/internal/datadir"
 )
 
 const gitHubHost = "api.github.com"
@@ -151,9 +153,9 @@ func TestGraphQLMutationsOfGitHubAreWrites(t *testing.T) {
 // tunnelTo starts a proxy with one host behind it, which a handler answers: what a program
 // finds there is upstream itself. It returns the proxy's address and the file with the
 // certificate that is to be trusted.
-func tunnelTo(t *testing.T, host string, h http.Handler) (proxy, certificate string) {
+func tunnelTo(t *testing.T, host string, h http.Handler) (proxy, trusted string) {
 	t.Helper()
-	authority, _, err := connect.OpenAuthority(t.TempDir(), []string{host}, time.Now)
+	authority, _, err := certificate.OpenAuthority(filepath.Join(t.TempDir(), datadir.AuthorityFile), []string{host}, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

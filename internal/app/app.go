@@ -185,7 +185,7 @@ func (a *App) PrintAddresses(w io.Writer) {
 // Commands returns where the application accepts commands: on the viewer's port or, if the application is headless,
 // on a separate port.
 func (a *App) Commands() datadir.Running {
-	return datadir.NewRunning(a.Viewer(), a.opts.Dir.Token)
+	return datadir.NewRunning(a.Viewer(), a.opts.Dir.Token, a.ports.tls.Fingerprint())
 }
 
 // Viewer returns the URL of the viewer.

@@ -88,7 +88,8 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 	}
 	front := config.ReverseProxies(cfg)
 	d.watches = watch.Policy{Search: d.search, Owners: p.book, Rules: cfg.Watches.Rules(), Mailer: p.mailer, URL: b.ports.publicViewer(cfg)}
-	d.handlers = []http.Handler{front.Handler(b.ports.profiles.Handler(b.ports.access.Handler(followRequests(d.viewer), time.Now)))}
+	shown := b.ports.tls.Handler(followRequests(d.viewer))
+	d.handlers = []http.Handler{front.Handler(b.ports.profiles.Handler(b.ports.access.Handler(shown, time.Now)))}
 	d.targets = []frontend.Known{nil}
 	for _, src := range b.sources {
 		px, err := proxy.New(b.dropInOptions(cfg, p, src, d.search, diag.Health()))

@@ -15,6 +15,7 @@ import (
 	"understudy/internal/actions"
 	"understudy/internal/agents"
 	"understudy/internal/app/operations"
+	"understudy/internal/certificate"
 	"understudy/internal/config"
 	"understudy/internal/diagnostics"
 	"understudy/internal/feed"
@@ -35,11 +36,11 @@ import (
 
 // openPort binds a port.
 func (a *App) openPort(ctx context.Context, name, addr, flag string, refusal []byte) error {
-	cfg, express := a.opts.Settings, int64(0)
+	cfg, express, secure := a.opts.Settings, int64(0), name == viewerPort && a.ports.tls != nil
 	if cfg.Sources[name] != nil { // only the ports of sources have an express lane
-		express = cfg.Shares(os.ReadFile).Express
+		express, secure = cfg.Shares(os.ReadFile).Express, cfg.TLS.IsOnFor(cfg.Sources[name])
 	}
-	free, err := a.ports.listen(ctx, name, addr, flag, refusal, express)
+	free, err := a.ports.listen(ctx, name, addr, flag, refusal, express, secure)
 	if err == nil {
 		a.closers = append(a.closers, free)
 	}
@@ -50,7 +51,15 @@ func (a *App) openPort(ctx context.Context, name, addr, flag string, refusal []b
 // cannot be opened.
 func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 	cfg := a.opts.Settings
-	if err := a.openPort(ctx, "viewer", cfg.Viewer.Listen, "--viewer HOST:PORT", frontend.PlainRefusal()); err != nil {
+	if cfg.TLS.IsOn() {
+		used, err := cfg.TLS.Read(cfg, a.opts.Folder, a.opts.Dir.Path)
+		if err != nil {
+			return err
+		}
+		a.ports.tls = &certificate.Source{}
+		a.ports.tls.Use(used)
+	}
+	if err := a.openPort(ctx, viewerPort, cfg.Viewer.Listen, "--viewer HOST:PORT", frontend.PlainRefusal()); err != nil {
 		return err
 	}
 	for _, src := range a.sources {
@@ -60,7 +69,7 @@ func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 			frontend.Refusal(body, contentType)); err != nil {
 			return err
 		}
-		src.PublicURL = cmp.Or(src.PublicURL, publicURL(a.ports.servers[len(a.ports.servers)-1].Addr()))
+		src.PublicURL = cmp.Or(src.PublicURL, publicURL(a.ports.servers[len(a.ports.servers)-1].URL()))
 	}
 	if err := a.openTunnels(ctx); err != nil {
 		return err
@@ -86,8 +95,11 @@ func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 	}
 	e.replaceHandlers(d)
 	a.closers = append(a.closers, func() error { return e.current.Load().Close() })
-	return a.opts.Dir.WriteRunning(a.Viewer())
+	return a.opts.Dir.WriteRunning(a.Viewer(), a.ports.tls.Fingerprint())
 }
+
+// viewerPort is the name of the viewer's port.
+const viewerPort = "viewer"
 
 // openFrontends creates the parts behind the ports that outlive a policy.
 func (a *App) openFrontends(ctx context.Context, p policy) error {
@@ -252,7 +264,11 @@ func (a *App) openCommands(ctx context.Context) error {
 		return err
 	}
 	for _, src := range a.sources { // URLs in responses must be rewritten to the same address as on the server's port
-		src.PublicURL = cmp.Or(src.PublicURL, "http://"+a.opts.Settings.Sources[src.Name].Listen)
+		scheme := "http://"
+		if a.opts.Settings.TLS.IsOnFor(a.opts.Settings.Sources[src.Name]) {
+			scheme = "https://"
+		}
+		src.PublicURL = cmp.Or(src.PublicURL, scheme+a.opts.Settings.Sources[src.Name].Listen)
 	}
 	v := &a.policies.visitors
 	if err := v.hashes.Open(ctx, a.db.KV); err != nil {

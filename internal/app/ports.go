@@ -7,15 +7,17 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"understudy/internal/certificate"
 	"understudy/internal/config"
 	"understudy/internal/connect"
+	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
 	"understudy/internal/diagnostics/profile"
 	"understudy/internal/frontend"
@@ -30,8 +32,9 @@ import (
 type ports struct {
 	limits   *config.Limits
 	log      *slog.Logger
-	servers  []*frontend.Server // the servers of all ports, the viewer's server first
-	tunnels  *tunnels           // the tunnels; nil if the settings have none
+	servers  []*frontend.Server  // the servers of all ports, the viewer's server first
+	tls      *certificate.Source // the certificate of the ports; nil without TLS
+	tunnels  *tunnels            // the tunnels; nil if the settings have none
 	profiles *profile.Recorder
 	access   *accesslog.Log
 	file     *accesslog.File // the file of the access log; nil if the log goes to standard error or is off
@@ -40,8 +43,9 @@ type ports struct {
 	ending   atomic.Bool
 }
 
-// listen binds a port, with an express lane of express bytes of memory. It returns a function that closes the port.
-func (p *ports) listen(ctx context.Context, name, addr, flag string, refusal []byte, express int64) (free func() error, err error) {
+// listen binds a port, with an express lane of express bytes of memory, and with TLS if secure is true. It returns a function that
+// closes the port.
+func (p *ports) listen(ctx context.Context, name, addr, flag string, refusal []byte, express int64, secure bool) (func() error, error) {
 	l, err := frontend.Listen(ctx, addr, flag)
 	if err != nil {
 		return nil, err
@@ -50,6 +54,9 @@ func (p *ports) listen(ctx context.Context, name, addr, flag string, refusal []b
 	f.SetUnread(p.unread)
 	if express > 0 {
 		f.SetExpress(express)
+	}
+	if secure {
+		f.SetTLS(p.tls.Config())
 	}
 	p.servers = append(p.servers, f)
 	return frontend.CloseListener(l), nil
@@ -158,14 +165,10 @@ func (p *ports) loads() map[string]diagnostics.Port {
 	return out
 }
 
-// publicURL returns the default address to which absolute URLs are rewritten: the address of the drop-in port. For
+// publicURL returns the default address to which absolute URLs are rewritten: the URL of the drop-in port. For
 // a port that listens on all addresses the host is 127.0.0.1.
-func publicURL(at net.Addr) string {
-	host, port, err := net.SplitHostPort(at.String())
-	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
-		return "http://" + net.JoinHostPort("127.0.0.1", port)
-	}
-	return "http://" + at.String()
+func publicURL(port string) string {
+	return strings.NewReplacer("//0.0.0.0:", "//127.0.0.1:", "//[::]:", "//127.0.0.1:").Replace(port)
 }
 
 // tunnels contains the forward proxy for clients that keep using the upstream's own addresses, and the server for
@@ -195,7 +198,7 @@ func (a *App) openTunnels(ctx context.Context) error {
 			origins, hosts = append(origins, at), append(hosts, at.Host)
 		}
 	}
-	authority, made, err := connect.OpenAuthority(a.opts.Dir.Path, hosts, time.Now)
+	authority, made, err := certificate.OpenAuthority(filepath.Join(a.opts.Dir.Path, datadir.AuthorityFile), hosts, time.Now)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/certificate"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
@@ -199,6 +200,12 @@ func (e *enforcer) load(ctx context.Context) (cfg *config.Settings, restart []st
 	if err != nil {
 		return nil, nil, err
 	}
+	var used *certificate.Certificate
+	if e.ports.tls != nil && cfg.TLS.IsOn() {
+		if used, err = cfg.TLS.Read(cfg, e.opts.Folder, e.opts.Dir.Path); err != nil {
+			return nil, nil, err
+		}
+	}
 	replaced, err := e.settings.secrets.NeedRestart(ctx, cfg, e.opts.Secrets)
 	if err != nil {
 		return nil, nil, err
@@ -231,8 +238,17 @@ func (e *enforcer) load(ctx context.Context) (cfg *config.Settings, restart []st
 		return nil, nil, errors.Join(err, d.Close(), e.feed.SetPolicy(ctx, e.current.Load().policy.feed()))
 	}
 	e.apply(cfg, secrets)
+	if used != nil {
+		e.ports.tls.Use(used)
+		if err := e.opts.Dir.WriteRunning(e.ports.viewer(), e.ports.tls.Fingerprint()); err != nil {
+			e.log.Error("commands cannot reach this server any more", "err", err)
+		}
+	}
 	e.replaceHandlers(d)
 	restart = slices.Concat(changedSpecs(e.sources, again), replaced, config.NeedRestart(started, cfg))
+	if started.TLS.IsOn() != cfg.TLS.IsOn() {
+		restart = append(restart, "tls")
+	}
 	slices.Sort(restart)
 	return cfg, slices.Compact(restart), nil
 }

@@ -41,7 +41,8 @@ const (
 
 // keyFiles are parts with keys or with hashes of passwords, otherFiles the other parts outside the folders.
 var (
-	keyFiles   = []string{datadir.AuditName + ".key", datadir.AuthorityFile, datadir.AuthorityKeyFile, datadir.UsersFile}
+	keyFiles = []string{datadir.AuditName + ".key", datadir.AuthorityFile, datadir.AuthorityKeyFile,
+		datadir.CertificateFile, datadir.CertificateKeyFile, datadir.UsersFile}
 	otherFiles = []string{datadir.StoreFile, headsFile, datadir.SettingsFile, datadir.DemoFile}
 )
 

@@ -157,6 +157,10 @@ func (s *Source) check(name string) error {
 	if err := checkURL(s.PublicURL); err != nil {
 		return fmt.Errorf("public_url: %w", err)
 	}
+	if s.TLS != "" && s.TLS != tlsOff {
+		return fmt.Errorf("tls: %q is not known; write %s, or remove it; tls at the top of the file names the certificate",
+			understudy.Clip(s.TLS), tlsOff)
+	}
 	if s.Listen != "" {
 		if err := CheckAddress(s.Listen); err != nil {
 			return fmt.Errorf("listen: %w", err)

@@ -22,6 +22,7 @@ type Settings struct {
 	Data        string                           `yaml:"data"`
 	Viewer      viewerConfig                     `yaml:"viewer"`
 	Proxies     []string                         `yaml:"proxies"`
+	TLS         tlsConfig                        `yaml:"tls"`
 	Sources     map[string]*Source               `yaml:"sources"`
 	Credentials []*credentialConfig              `yaml:"credentials"`
 	Roles       map[string]map[string]roleConfig `yaml:"roles"`
@@ -104,6 +105,7 @@ type Source struct {
 	Secret      SecretRef      `yaml:"secret"`
 	Pool        []SecretRef    `yaml:"pool"`
 	Listen      string         `yaml:"listen"`
+	TLS         string         `yaml:"tls"`
 	PublicURL   string         `yaml:"public_url"`
 	Rate        float64        `yaml:"rate"`
 	Concurrency int            `yaml:"concurrency"`

@@ -42,8 +42,10 @@ func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string
 		warn("viewer.role: has no effect without a credential, because viewer.public_url says that a proxy is in front; set " +
 			"viewer.sign_in to say how people sign in there")
 	}
-	if openToNetwork(c.Viewer.Listen) {
-		warn("viewer.listen: %s is open to the network without encryption; listen on 127.0.0.1 behind a proxy with TLS", c.Viewer.Listen)
+	const unencrypted = "%s is open to the network without encryption; write tls: self or tls: {cert: FILE, key: FILE}, or listen on " +
+		"127.0.0.1 behind a proxy with TLS"
+	if openToNetwork(c.Viewer.Listen) && !c.TLS.IsOn() {
+		warn("viewer.listen: "+unencrypted, c.Viewer.Listen)
 	}
 	for _, src := range sources {
 		s := c.Sources[src.Name]
@@ -54,8 +56,8 @@ func (c *Settings) Warnings(folder string, sources []*spec.Source) (all []string
 			warn("sources.%s.max_body: an answer of %d MiB may take the process beyond limits.memory; lower max_body or write "+
 				"a limit of at least %dMiB", src.Name, s.MaxBody>>20, (need+1<<20-1)>>20)
 		}
-		if openToNetwork(s.Listen) {
-			warn("sources.%s.listen: %s is open to the network without encryption; listen on 127.0.0.1 behind a proxy with TLS", src.Name, s.Listen)
+		if openToNetwork(s.Listen) && !c.TLS.IsOnFor(s) {
+			warn("sources.%s.listen: "+unencrypted, src.Name, s.Listen)
 		}
 		if strings.HasPrefix(s.Upstream, "http://") && !isLoopbackURL(s.Upstream) {
 			warn("sources.%s.upstream: %s sends the secret and every record without encryption; write https", src.Name, s.Upstream)

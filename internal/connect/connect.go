@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"understudy/internal/certificate"
 	"understudy/internal/webhook"
 	"understudy/kit/accesslog"
 	"understudy/kit/jsonhttp"
@@ -40,7 +41,7 @@ const maxTunnels = 64
 
 // Options are the options of a Proxy. Authority must be set.
 type Options struct {
-	Authority *Authority
+	Authority *certificate.Authority
 	Origins   []Origin // the addresses for which this server ends TLS
 	Tunnel    []string // the other hosts that are tunnelled (see CheckTunnel); if empty, all other hosts are refused
 	// AllowPrivate permits tunnels to this machine and to private networks.

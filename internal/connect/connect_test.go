@@ -14,11 +14,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"understudy/internal/certificate"
 	"understudy/internal/checktest"
+	"understudy/internal/datadir"
 	"understudy/kit/jsonhttp"
 	"understudy/spec"
 )
@@ -47,7 +51,7 @@ func run(t testing.TB, o Options, headTime time.Duration) *running {
 			fmt.Fprintf(w, "%s %s at %s by HTTP/%d: %s", r.Method, r.RequestURI, at.Host, r.ProtoMajor, body)
 		})})
 	}
-	a, _, err := OpenAuthority(t.TempDir(), hosts, time.Now)
+	a, _, err := certificate.OpenAuthority(filepath.Join(t.TempDir(), datadir.AuthorityFile), hosts, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +70,12 @@ func run(t testing.TB, o Options, headTime time.Duration) *running {
 			t.Error(err)
 		}
 	})
+	text, err := os.ReadFile(a.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
 	pool := x509.NewCertPool()
-	pool.AddCert(a.cert)
+	pool.AppendCertsFromPEM(text)
 	return &running{p, outside.Listener.Addr().String(), pool}
 }
 

@@ -35,6 +35,8 @@ type Running struct {
 	Boot   string `json:"boot,omitempty"`
 	Viewer string `json:"viewer"` // the URL of the viewer; "" until the server listens, and for a command that uses the folder
 	Token  string `json:"token"`
+	// Certificate is the fingerprint of the key with which the viewer serves TLS; "" without TLS.
+	Certificate string `json:"certificate,omitempty"`
 }
 
 // Process returns the process of the server.
@@ -42,10 +44,10 @@ func (r Running) Process() pidfile.Process {
 	return pidfile.Process{PID: r.PID, Start: r.Start, Boot: r.Boot}
 }
 
-// NewRunning describes this process.
-func NewRunning(viewer, token string) Running {
+// NewRunning describes this process. certificate is the fingerprint of the viewer's key.
+func NewRunning(viewer, token, certificate string) Running {
 	p := pidfile.Self()
-	return Running{PID: p.PID, Start: p.Start, Boot: p.Boot, Viewer: viewer, Token: token}
+	return Running{PID: p.PID, Start: p.Start, Boot: p.Boot, Viewer: viewer, Token: token, Certificate: certificate}
 }
 
 // InUseError is the error of Open if a server already uses the folder.
@@ -61,7 +63,7 @@ func Open(path string, temp bool) (*Dir, error) {
 		return nil, fmt.Errorf("data folder: %w; choose another with --data", err)
 	}
 	token := rand.Text()
-	file, err := pidfile.Hold(filepath.Join(path, runFile), filepath.Join(path, "lock"), NewRunning("", token))
+	file, err := pidfile.Hold(filepath.Join(path, runFile), filepath.Join(path, "lock"), NewRunning("", token, ""))
 	if errors.As(err, new(*pidfile.HeldError)) {
 		return nil, newInUseError(path)
 	}
@@ -107,7 +109,8 @@ func (r Running) isAlive() bool {
 
 // ownFiles are the beginnings of the names of all files that Understudy creates in a data folder.
 var ownFiles = []string{"lock", runFile, StoreFile, MediaFolder, "slowapi.journal", "access.log", DemoFile, AuditName,
-	AuthorityFile, AuthorityKeyFile, PausedFile, RestoredFile, SettingsFile, UsersFile, "intents", "profiles", ".new-"}
+	AuthorityFile, AuthorityKeyFile, CertificateFile, CertificateKeyFile, PausedFile, RestoredFile, SettingsFile, UsersFile,
+	"intents", "profiles", ".new-"}
 
 // restrictAccess removes the rights of group and others from a data folder that contains only Understudy's files. A
 // folder with other files keeps its mode, because it has another purpose too. Understudy's files in the folder have
@@ -132,9 +135,9 @@ func restrictAccess(path string) error {
 	return nil
 }
 
-// WriteRunning writes the URL of the viewer into run.json, which only its owner can read.
-func (f *Dir) WriteRunning(viewer string) error {
-	return f.file.Write(NewRunning(viewer, f.Token))
+// WriteRunning writes the URL of the viewer and the fingerprint of its key into run.json, which only its owner can read.
+func (f *Dir) WriteRunning(viewer, certificate string) error {
+	return f.file.Write(NewRunning(viewer, f.Token, certificate))
 }
 
 // ReadRunning reads which server uses a data folder. Its error wraps os.ErrNotExist if no server that listens does, also if one was killed.
@@ -219,6 +222,9 @@ const AuditName = "audit"
 const (
 	AuthorityFile    = "ca.pem"
 	AuthorityKeyFile = "ca.key"
+
+	CertificateFile    = "cert.pem" // CertificateFile and CertificateKeyFile are those of the authority for the server's own ports.
+	CertificateKeyFile = "cert.key"
 )
 
 // DemoFile is the name of the file in which a demo stores the settings of its imitated API.

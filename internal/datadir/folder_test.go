@@ -45,7 +45,7 @@ func TestFolderIsHeldOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.WriteRunning("http://127.0.0.1:4114"); err != nil {
+	if err := f.WriteRunning("http://127.0.0.1:4114", ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(dir, false); err == nil || !strings.Contains(err.Error(), "held by the server with viewer http://127.0.0.1:4114") {
@@ -93,7 +93,7 @@ func TestServerOfAnotherContainerIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := NewRunning("http://127.0.0.1:4114", f.Token)
+	run := NewRunning("http://127.0.0.1:4114", f.Token, "")
 	run.PID, run.Start = 1, run.Start+1
 	if err := f.file.Write(run); err != nil {
 		t.Fatal(err)

@@ -119,17 +119,33 @@ func (x *express) listen() {
 			x.giveToNetHTTP(nc)
 			continue
 		}
-		l := &lane{express: x, c: c, remote: c.RemoteAddr().String(), handover: handover{stopWatching: make(chan struct{}, 1)}}
-		l.closeConn = func() { _ = c.TCPConn.Close() }
-		if l.incoming.socket, err = newSocket(l); err != nil {
-			_ = c.Close()
-			continue
-		}
-		l.pipeline.closed = make(chan struct{})
-		l.pipeline.gone, l.pipeline.end = context.WithCancel(context.Background())
-		c.lane = l
-		x.lanes.Go(l.run)
+		x.lanes.Go(func() {
+			if x.server.listener.tls == nil || x.beginTLS(c) {
+				x.serve(c)
+			}
+		})
 	}
+}
+
+// serve serves a connection on a lane. Without memory for requests it passes the connection to net/http.
+func (x *express) serve(c *conn) {
+	if x.bytes == 0 {
+		x.giveToNetHTTP(c)
+		return
+	}
+	l := &lane{express: x, c: c, remote: c.RemoteAddr().String(), handover: handover{stopWatching: make(chan struct{}, 1)}}
+	l.closeConn = func() { _ = c.TCPConn.Close() }
+	var err error
+	if l.incoming.socket, err = newSocket(l); err != nil {
+		_ = c.Close()
+		return
+	}
+	l.pipeline.closed = make(chan struct{})
+	l.pipeline.gone, l.pipeline.end = context.WithCancel(context.Background())
+	x.server.listener.mu.Lock()
+	c.lane = l
+	x.server.listener.mu.Unlock()
+	l.run()
 }
 
 // temporaryErrors are the errors of Accept after which another Accept may succeed.
@@ -179,7 +195,7 @@ func (x *express) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for c := range b.conns {
-		if c.lane != nil && c.lane.isUnshared.Load() {
+		if c.isInHandshake.Load() || c.lane != nil && c.lane.isUnshared.Load() {
 			_ = c.TCPConn.SetReadDeadline(time.Unix(1, 0))
 		}
 	}

@@ -93,7 +93,7 @@ func (l *lane) readForNetHTTP(p []byte) (int, error) {
 			l.incoming.buf = l.incoming.buf[n:]
 			return n, nil
 		}
-		return l.c.TCPConn.Read(p)
+		return l.c.stream.Read(p)
 	case l.handover.remaining == 0 && l.c.idle.Load() == 0:
 		return 0, l.watchClient()
 	case l.handover.remaining == 0:
@@ -105,7 +105,7 @@ func (l *lane) readForNetHTTP(p []byte) (int, error) {
 	}
 	p = p[:min(int64(len(p)), l.handover.remaining)]
 	if len(l.incoming.buf) == 0 {
-		n, err := l.c.TCPConn.Read(p)
+		n, err := l.c.stream.Read(p)
 		l.handover.remaining -= int64(n)
 		return n, err
 	}

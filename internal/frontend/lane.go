@@ -53,7 +53,7 @@ func (l *lane) countUnread(bytes int) (leave func()) {
 
 // incoming contains the bytes that a connection has received.
 type incoming struct {
-	socket      *socket
+	socket      socket
 	buf         []byte // the bytes that are not processed yet; nil while an idle connection has none
 	partialHead int    // the length of an incomplete head for whose rest the lane waits; 0 if it waits for none
 }

@@ -26,7 +26,8 @@ type limitListener struct {
 	net.Listener
 	limit   atomic.Int64
 	now     func() time.Time
-	refusal []byte // the complete response for a refused connection
+	refusal []byte      // the complete response for a refused connection
+	tls     *tls.Config // nil if the listener does not serve TLS
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -99,7 +100,7 @@ func (b *limitListener) admit(tcp *net.TCPConn) *conn {
 	for {
 		b.mu.Lock()
 		if int64(len(b.conns)) < b.limit.Load() {
-			c := &conn{TCPConn: tcp, listener: b}
+			c := &conn{TCPConn: tcp, stream: tcp, listener: b}
 			c.idle.Store(b.now().UnixNano())
 			b.conns[c] = struct{}{}
 			b.mu.Unlock()
@@ -132,7 +133,7 @@ func (b *limitListener) dropIdle(least time.Duration) bool {
 		return false
 	}
 	b.dropped.Add(1)
-	_ = oldest.Close() // the server of the connection notices that it is closed
+	_ = oldest.cut() // the server of the connection notices that it is closed
 	return true
 }
 
@@ -140,20 +141,26 @@ func (b *limitListener) dropIdle(least time.Duration) bool {
 func (b *limitListener) refuse(tcp *net.TCPConn) {
 	b.refused.Add(1)
 	_ = tcp.SetDeadline(b.now().Add(lingerTime))
-	_, err := tcp.Write(b.refusal)
+	to := net.Conn(tcp)
+	if b.tls != nil {
+		config := b.tls.Clone()
+		config.NextProtos = nil // the response has the form of HTTP/1.1
+		to = tls.Server(tcp, config)
+	}
 	select {
 	case b.lingerSlots <- struct{}{}:
 	default:
-		err = syscall.EAGAIN
-	}
-	if err != nil {
+		if to == tcp {
+			_, _ = tcp.Write(b.refusal)
+		}
 		_ = tcp.Close()
 		return
 	}
 	// A connection that is closed with an unread request is reset by TCP, and the response would be lost. So the
 	// request is read first.
-	_ = tcp.CloseWrite()
 	b.lingering.Go(func() {
+		_, _ = to.Write(b.refusal)
+		_ = tcp.CloseWrite()
 		_, _ = io.Copy(io.Discard, io.LimitReader(tcp, maxLingerBytes))
 		_ = tcp.Close()
 		<-b.lingerSlots
@@ -168,6 +175,11 @@ func (b *limitListener) count() int64 {
 
 // noteState notes that net/http has made a connection busy or idle.
 func (b *limitListener) noteState(nc net.Conn, s http.ConnState) {
+	if over, ok := nc.(*tls.Conn); ok { // HTTP/2
+		if below, ok := over.NetConn().(*belowTLS); ok {
+			nc = below.conn
+		}
+	}
 	if c, ok := nc.(signer); ok && s == http.StateIdle {
 		c.setAsked(false)
 	}
@@ -187,18 +199,20 @@ func (b *limitListener) noteState(nc net.Conn, s http.ConnState) {
 // conn is a connection of a limitListener. It embeds the TCP connection, so that net/http can send files by sendfile.
 type conn struct {
 	*net.TCPConn
-	listener     *limitListener
-	idle         atomic.Int64 // the start of the connection's idle time in nanoseconds; 0 while it is busy
-	begun        atomic.Bool  // whether a part of a request has arrived
-	handlerAsked atomic.Bool  // whether a handler has been called for the request
-	deadline     atomic.Int64 // the read deadline in nanoseconds
-	closed       atomic.Bool
-	lane         *lane // the express lane of the connection; nil if only net/http reads the connection
+	stream        net.Conn // carries the requests and responses: TCPConn, or the TLS connection over it
+	listener      *limitListener
+	idle          atomic.Int64 // the start of the connection's idle time in nanoseconds; 0 while it is busy
+	begun         atomic.Bool  // whether a part of a request has arrived
+	handlerAsked  atomic.Bool  // whether a handler has been called for the request
+	deadline      atomic.Int64 // the read deadline in nanoseconds
+	closed        atomic.Bool
+	isInHandshake atomic.Bool // whether the TLS handshake has begun and has not ended
+	lane          *lane       // the express lane of the connection; nil if only net/http reads the connection
 }
 
 // Read reads from the connection. It counts requests that do not arrive before their deadline.
 func (c *conn) Read(p []byte) (int, error) {
-	read := c.TCPConn.Read
+	read := c.stream.Read
 	if c.lane != nil {
 		read = c.lane.readForNetHTTP
 	}
@@ -231,22 +245,42 @@ func (c *conn) SetDeadline(t time.Time) error {
 // Write writes to the connection. If no handler was called for the request, it adds the error header to an error response.
 func (c *conn) Write(p []byte) (int, error) {
 	if c.handlerAsked.Load() {
-		return c.TCPConn.Write(p)
+		return c.stream.Write(p)
 	}
-	return c.listener.writeSigned(c.TCPConn, p)
+	return c.listener.writeSigned(c.stream, p)
 }
+
+// ReadFrom writes everything that it reads from r (io.ReaderFrom).
+func (c *conn) ReadFrom(r io.Reader) (int64, error) {
+	if c.isTLS() {
+		return io.Copy(struct{ io.Writer }{c.stream}, r)
+	}
+	return c.TCPConn.ReadFrom(r)
+}
+
+// isTLS reports whether the connection has completed a TLS handshake.
+func (c *conn) isTLS() bool { return c.stream != c.TCPConn }
 
 func (c *conn) setAsked(asked bool) { c.handlerAsked.Store(asked) }
 
-// Close closes the connection and makes room for another.
+// Close closes the connection and makes room for another. The client of a TLS connection is told that it is complete.
 func (c *conn) Close() error {
+	if c.isTLS() {
+		_ = c.stream.Close() // calls cut
+	}
+	return c.cut()
+}
+
+// cut closes the connection without waiting for the client.
+func (c *conn) cut() error {
 	if !c.closed.Swap(true) {
-		if c.lane != nil {
-			c.lane.close()
-		}
 		c.listener.mu.Lock()
 		delete(c.listener.conns, c)
+		l := c.lane // another goroutine may have just set it
 		c.listener.mu.Unlock()
+		if l != nil {
+			l.close()
+		}
 	}
 	return c.TCPConn.Close()
 }

@@ -106,10 +106,11 @@ func (l *lane) startEarly(head []byte) *earlyRequest {
 		r = read
 	}
 	r = r.WithContext(l.pipeline.gone)
+	l.c.markTLS(r)
 	r.RemoteAddr = l.remote
 	e := &earlyRequest{headLength: len(head), reply: l.newReply(), due: make(chan struct{}), done: make(chan struct{})}
 	leave := l.countUnread(maxReply) // the memory of the reply; larger bodies are counted when they are written
-	e.hold = &heldWriter{l.c.TCPConn, e.due, l.pipeline.closed}
+	e.hold = &heldWriter{l.c.stream, e.due, l.pipeline.closed}
 	e.reply.begin(e.hold, l.express.server.listener.now(), r.Method == http.MethodHead)
 	go func() {
 		e.reply.serve(h, r)

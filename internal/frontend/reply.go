@@ -162,7 +162,7 @@ func (w *reply) Write(p []byte) (int, error) {
 // writeBoth sends the collected bytes and p.
 func (w *reply) writeBoth(p []byte) (int64, error) {
 	defer w.lane.countUnread(len(w.out) + len(p))()
-	if s, ok := w.to.(*socket); ok {
+	if s, ok := w.to.(socket); ok {
 		return s.writeBoth(w.out, p)
 	}
 	return (&net.Buffers{w.out, p}).WriteTo(w.to)

@@ -4,6 +4,7 @@ package frontend
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	stdlog "log"
@@ -60,7 +61,11 @@ func NewServer(name string, l net.Listener, h http.Handler, limits *config.Limit
 		MaxHeaderBytes:               int(limits.Headers),
 		ConnContext:                  func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
 		ErrorLog:                     stdlog.New(serverLog{log.With("face", name)}, "", 0),
+		Protocols:                    new(http.Protocols),
 	}
+	f.server.Protocols.SetHTTP1(true)
+	f.server.Protocols.SetHTTP2(true)
+	f.server.Protocols.SetUnencryptedHTTP2(true)
 	return f
 }
 
@@ -68,6 +73,16 @@ func NewServer(name string, l net.Listener, h http.Handler, limits *config.Limit
 // in memory (see SetHandler). bytes is the memory for stored requests. Call it before the server runs.
 func (f *Server) SetExpress(bytes int64) {
 	f.express = newExpress(f, bytes)
+}
+
+// SetTLS makes the server serve TLS only, with the certificates of a configuration. Call it after SetExpress, before the server runs.
+func (f *Server) SetTLS(certificates *tls.Config) {
+	f.listener.tls = certificates.Clone()
+	f.listener.tls.NextProtos = []string{http2, "http/1.1"}
+	f.server.Protocols.SetUnencryptedHTTP2(false)
+	if f.express == nil {
+		f.express = newExpress(f, 0) // it waits for handshakes
+	}
 }
 
 // SetUnread limits the bytes of answers that clients have not read yet. Call it before the server runs.
@@ -99,7 +114,12 @@ func PlainRefusal() []byte {
 }
 
 // URL returns the URL of the server.
-func (f *Server) URL() string { return "http://" + f.listener.Addr().String() }
+func (f *Server) URL() string {
+	if f.listener.tls != nil {
+		return "https://" + f.listener.Addr().String()
+	}
+	return "http://" + f.listener.Addr().String()
+}
 
 // Load contains the numbers of a server's connections and refusals.
 type Load struct {
@@ -148,6 +168,9 @@ func (f *Server) SetHandler(h http.Handler, known Known, end func()) {
 func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c, ok := r.Context().Value(connKey{}).(signer); ok {
 		c.setAsked(true)
+		if c, ok := c.(*conn); ok {
+			c.markTLS(r)
+		}
 	}
 	h := f.handler.enter()
 	defer h.leave()

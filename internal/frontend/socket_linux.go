@@ -9,10 +9,10 @@ import (
 	"unsafe"
 )
 
-// socket reads and writes a connection by its file descriptor, which never blocks. It uses raw system calls, because the Go
+// rawSocket reads and writes a connection by its file descriptor, which never blocks. It uses raw system calls, because the Go
 // scheduler would take the processor away during a longer call, such as for an answer of 100 KB. A read or write that must
 // wait does so like the connection itself, until its deadlines. One goroutine may read while another goroutine writes.
-type socket struct {
+type rawSocket struct {
 	raw syscall.RawConn
 	in  input
 	out output
@@ -34,15 +34,18 @@ type output struct {
 	err   error
 }
 
-func newSocket(l *lane) (*socket, error) {
+func newSocket(l *lane) (socket, error) {
+	if l.c.isTLS() {
+		return streamSocket{l}, nil
+	}
 	raw, err := l.c.TCPConn.SyscallConn()
-	s := &socket{raw: raw, in: input{lane: l}}
+	s := &rawSocket{raw: raw, in: input{lane: l}}
 	s.read, s.write = s.in.read, s.out.write
 	return s, err
 }
 
 // receive waits for bytes and reads them into the lane's buffer.
-func (s *socket) receive() (int, error) {
+func (s *rawSocket) receive() (int, error) {
 	s.in.n, s.in.err = 0, nil
 	if err := s.raw.Read(s.read); err != nil {
 		return 0, err
@@ -72,13 +75,13 @@ func (i *input) read(fd uintptr) bool {
 }
 
 // Write writes all of p.
-func (s *socket) Write(p []byte) (int, error) {
+func (s *rawSocket) Write(p []byte) (int, error) {
 	n, err := s.writeBoth(p, nil)
 	return int(n), err
 }
 
 // writeBoth writes two byte slices, in one system call if the client reads fast enough.
-func (s *socket) writeBoth(first, second []byte) (int64, error) {
+func (s *rawSocket) writeBoth(first, second []byte) (int64, error) {
 	o := &s.out
 	*o = output{}
 	for i, p := range [2][]byte{first, second} {

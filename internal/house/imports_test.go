@@ -14,7 +14,7 @@ var imports = map[string]string{
 	".": "",
 	"cmd/understudy": ". cmd/understudy/reference cmd/understudy/specs cmd/understudy/terminal follow internal/access " +
 		"internal/app internal/app/gctune internal/audit internal/backup " +
-		"internal/callers internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
+		"internal/callers internal/certificate internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
 		"internal/signin internal/slowapi internal/smallfile internal/store internal/store/contents internal/store/locks internal/tables " +
 		"internal/webhook kit/logline kit/pidfile kit/retry kit/suggest kit/touch mirror request spec",
@@ -38,7 +38,8 @@ var imports = map[string]string{
 		"kit/jsonhttp kit/limiter kit/suggest kit/token request spec",
 	"internal/app": ". internal/access internal/actions internal/agents internal/app/lastday internal/app/lookups " +
 		"internal/app/operations internal/audit internal/backup " +
-		"internal/callers internal/config internal/connect internal/crawl internal/credentials internal/datadir internal/diagnostics " +
+		"internal/callers internal/certificate " +
+		"internal/config internal/connect internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/export internal/feed internal/fleet internal/forecast internal/frontend internal/jobs " +
 		"internal/outbox internal/proxy internal/query internal/search internal/search/columns internal/signin internal/store " +
 		"internal/store/contents internal/store/intents internal/store/nodes internal/tables internal/tracing " +
@@ -54,12 +55,14 @@ var imports = map[string]string{
 		"internal/store/contents internal/store/erase kit/retry kit/suggest mirror spec",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan mirror/compose spec",
 	"internal/callers":     ". kit/accesslog kit/limiter spec spec/auth",
-	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/connect internal/credentials " +
+	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/certificate " +
+		"internal/connect internal/credentials " +
 		"internal/datadir internal/feed internal/store internal/store/contents " +
 		"internal/signin internal/smallfile internal/tables internal/watch internal/webhook " +
 		"kit/charset kit/header kit/logline kit/suggest mirror mirror/shadow " +
 		"spec upstream upstream/tokens",
-	"internal/connect": "internal/datadir internal/smallfile internal/webhook kit/accesslog kit/jsonhttp kit/limiter spec",
+	"internal/certificate": ". internal/datadir internal/smallfile",
+	"internal/connect":     "internal/certificate internal/webhook kit/accesslog kit/jsonhttp kit/limiter spec",
 	"internal/crawl": ". internal/crawl/overlap internal/jobs internal/jsonapi internal/query kit/cycle kit/folder " +
 		"kit/jsonspan kit/retry kit/suggest request spec spec/paging",
 	"internal/crawl/overlap": ".",
@@ -73,7 +76,7 @@ var imports = map[string]string{
 	"internal/fleet":               ". internal/store/nodes kit/accesslog kit/retry request",
 	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/webhook kit/jsonhttp kit/jsonspan kit/limiter " +
 		"kit/suggest kit/token request spec",
-	"internal/frontend": "internal/config kit/jsonhttp kit/lru",
+	"internal/frontend": ". internal/config kit/jsonhttp kit/lru",
 	"internal/forecast": ". internal/access internal/jobs internal/jsonapi internal/query kit/jsonspan kit/suggest kit/touch " +
 		"request spec",
 	"internal/jobs": ". internal/jsonapi kit/jsonhttp kit/retry kit/semaphore",

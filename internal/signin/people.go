@@ -130,9 +130,8 @@ func flowOf(name string) uint64 {
 // ErrUnauthorized, which does not reveal whether the name exists; ErrUnauthorized with ErrTooMany after too many
 // wrong passwords; ErrForbidden for a password sent without encryption.
 func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password string) error {
-	if !p.Secure && r.TLS == nil && !isLocal(r) {
-		return fmt.Errorf("signin: %w: passwords are accepted only over TLS or from this machine; an administrator can set "+
-			"viewer.public_url to the https address of the proxy in front", understudy.ErrForbidden)
+	if err := p.CheckTransport(r); err != nil {
+		return err
 	}
 	counted := p.Sessions.guessKeys(r, name)
 	if slices.ContainsFunc(counted, func(as []byte) bool { return p.Guesses.IsRefused(r, as) }) {
@@ -171,6 +170,15 @@ func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 	}
 	p.Sessions.rememberBrowser(w, name)
 	return nil
+}
+
+// CheckTransport returns ErrForbidden if a password would not be accepted from the connection of a request.
+func (p *People) CheckTransport(r *http.Request) error {
+	if p.Secure || r.TLS != nil || isLocal(r) {
+		return nil
+	}
+	return fmt.Errorf("signin: %w: passwords are accepted only over TLS or from this machine; an administrator can write tls: self in the "+
+		"settings, or set viewer.public_url to the https address of the proxy in front", understudy.ErrForbidden)
 }
 
 // Finish begins a session for a person who returns from the provider. back is the path at which the browser

@@ -179,7 +179,7 @@ func (y *Reply) openSession() {
 	_, _ = rand.Read(y.session.Raw[:]) // crypto/rand never fails
 	http.SetCookie(y.W, &http.Cookie{
 		Name: SessionCookie, Value: y.session.ShortString(), Path: "/", HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: strings.HasPrefix(y.v.Options.PublicURL, "https:"),
+		SameSite: http.SameSiteStrictMode, Secure: y.r.TLS != nil || strings.HasPrefix(y.v.Options.PublicURL, "https:"),
 	})
 }
 

@@ -51,8 +51,10 @@ type signInPage struct {
 	To    string
 	Name  string // the name that the person typed before the sign-in failed
 	Wrong string // why the sign-in failed, in words; empty before the first attempt
-	Idle  int    // a session ends if it is not used for this number of hours
-	Days  int    // a session ends after this number of days
+	// HasNoForm is true if a password that is typed here would be refused.
+	HasNoForm bool
+	Idle      int // a session ends if it is not used for this number of hours
+	Days      int // a session ends after this number of days
 }
 
 // serveSignIn shows the sign-in page. A person who has already signed in is redirected.
@@ -73,6 +75,8 @@ func showSignIn(q *page.Exchange, status int, p signInPage) error {
 	if provider := q.V.Options.People.Provider; provider != nil {
 		p.At = provider.Host()
 		p.To = providerPath + plan.WithQuery(understudy.Query{{Name: "back", Value: p.Back}})
+	} else if err := q.V.Options.People.CheckTransport(q.R); err != nil {
+		p.Wrong, p.HasNoForm, status = page.Sentence(err), true, http.StatusForbidden
 	}
 	p.Idle, p.Days = int(signin.IdleEnd.Hours()), int(signin.AbsoluteEnd.Hours()/24)
 	return q.Render(status, "sign-in", "Sign in", p)

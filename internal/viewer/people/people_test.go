@@ -3,7 +3,9 @@
 package people_test
 
 import (
+	"crypto/tls"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -157,6 +159,41 @@ func TestNobodySignsInWhereThereAreNoPeople(t *testing.T) {
 		method, path, _ := strings.Cut(ask, " ")
 		if status, body, _ := h.Do(method, path, "", viewertest.All); status != http.StatusNotFound || !strings.Contains(body, "viewer.sign_in") {
 			t.Errorf("%s: %d", ask, status)
+		}
+	}
+}
+
+// The form is served only where its password would be accepted. Elsewhere the page says why there is none.
+func TestFormIsServedOnlyWherePasswordsAreAccepted(t *testing.T) {
+	h, people, _ := openToPeople(t)
+	people.Secure = false
+	for _, c := range []struct {
+		from     string
+		tls      bool
+		accepted bool
+	}{{"192.0.2.1:5000", false, false}, {"192.0.2.1:5000", true, true}, {"127.0.0.1:5000", false, true}} {
+		ask := func(method, body string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest(method, page.SignInPath, strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			if r.RemoteAddr = c.from; c.tls {
+				r.TLS = &tls.ConnectionState{}
+			}
+			w := httptest.NewRecorder()
+			h.Viewer.ServeHTTP(w, r)
+			return w
+		}
+		form, posted := ask(http.MethodGet, ""), ask(http.MethodPost, right)
+		if has := strings.Contains(form.Body.String(), `type="password"`); has != c.accepted {
+			t.Errorf("%v: the page has a form: %v", c, has)
+		}
+		if says := strings.Contains(form.Body.String(), "only over TLS"); says == c.accepted {
+			t.Errorf("%v: the page says why there is no form: %v", c, says)
+		}
+		if form.Code == http.StatusForbidden == c.accepted {
+			t.Errorf("%v: the page is answered %d", c, form.Code)
+		}
+		if posted.Code == http.StatusForbidden == c.accepted {
+			t.Errorf("%v: the password is answered %d", c, posted.Code)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // This file contains a certificate authority of this machine. It issues certificates for the hosts that it may sign.
 
-package connect
+package certificate
 
 import (
 	"bytes"
@@ -18,10 +18,11 @@ import (
 	"io/fs"
 	"math/big"
 	"net"
+	"net/netip"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,30 +49,38 @@ type Authority struct {
 	path  string // the path of the certificate's file
 	hosts []string
 
+	hostKey     *ecdsa.PrivateKey // the key of all hosts
+	fingerprint string            // that of hostKey
+
 	mu     sync.Mutex
 	issued map[string]*tls.Certificate // the issued certificates by host
 }
 
-// OpenAuthority reads the authority of a data folder, or creates it. It renews the certificate with the same key if the
-// certificate has other hosts or expires soon. made is true if it created or renewed the certificate. Clients that
-// trust the old certificate still work for the hosts that are in both. Only one server at a time may use the authority.
-func OpenAuthority(dir string, hosts []string, now func() time.Time) (a *Authority, made bool, err error) {
-	a = &Authority{now: now, path: filepath.Join(dir, datadir.AuthorityFile), hosts: slices.Compact(slices.Sorted(slices.Values(hosts))),
-		issued: map[string]*tls.Certificate{}}
-	if len(a.hosts) == 0 {
-		return nil, false, errors.New("connect: no source has a host with https and a name")
+// OpenAuthority reads the authority with a certificate in the file path, which ends with .pem, or creates it. Its key is in a file beside
+// it. It renews the certificate with the same key if the certificate has other hosts or expires soon. made is true if it created or renewed
+// the certificate. Clients that trust the old certificate still work for the hosts that are in both. Only one server at a time may use the
+// authority.
+func OpenAuthority(path string, hosts []string, now func() time.Time) (a *Authority, made bool, err error) {
+	a = &Authority{now: now, path: path, hosts: slices.Compact(slices.Sorted(slices.Values(hosts))), issued: map[string]*tls.Certificate{}}
+	if a.key, err = readKey(strings.TrimSuffix(path, ".pem") + ".key"); err != nil {
+		return nil, false, fmt.Errorf("certificate: %w", err)
 	}
-	if a.key, err = readKey(filepath.Join(dir, datadir.AuthorityKeyFile)); err != nil {
-		return nil, false, fmt.Errorf("connect: %w", err)
+	if a.hostKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return nil, false, err
 	}
+	public, err := x509.MarshalPKIXPublicKey(&a.hostKey.PublicKey)
+	if err != nil {
+		return nil, false, err
+	}
+	a.fingerprint = fingerprint(public)
 	if a.cert, err = readCertificate(a.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, false, fmt.Errorf("connect: %w; delete the file, and a new one is created", err)
+		return nil, false, fmt.Errorf("certificate: %w; delete the file, and a new one is created", err)
 	}
 	if a.cert != nil && a.isCurrent() {
 		return a, false, nil
 	}
 	if err := a.renew(); err != nil {
-		return nil, false, fmt.Errorf("connect: certificate of the authority: %w", err)
+		return nil, false, fmt.Errorf("certificate: certificate of the authority: %w", err)
 	}
 	return a, true, nil
 }
@@ -80,8 +89,30 @@ func OpenAuthority(dir string, hosts []string, now func() time.Time) (a *Authori
 func (a *Authority) isCurrent() bool {
 	now := a.now()
 	return a.key.PublicKey.Equal(a.cert.PublicKey) && a.cert.IsCA && a.cert.PermittedDNSDomainsCritical &&
-		slices.Equal(a.cert.PermittedDNSDomains, a.hosts) &&
+		slices.Equal(permittedHosts(a.cert), a.hosts) &&
 		!now.Before(a.cert.NotBefore) && now.Add(authorityLeft).Before(a.cert.NotAfter)
+}
+
+// permittedHosts returns the hosts for which an authority may sign.
+func permittedHosts(authority *x509.Certificate) []string {
+	hosts := slices.Clone(authority.PermittedDNSDomains)
+	for _, addresses := range authority.PermittedIPRanges {
+		hosts = append(hosts, addresses.IP.String())
+	}
+	slices.Sort(hosts)
+	return hosts
+}
+
+// split sorts hosts into names and addresses.
+func split(hosts []string) (names []string, addresses []net.IP) {
+	for _, host := range hosts {
+		if ip, err := netip.ParseAddr(host); err == nil {
+			addresses = append(addresses, ip.AsSlice())
+		} else {
+			names = append(names, host)
+		}
+	}
+	return names, addresses
 }
 
 // renew creates the certificate of the authority and writes it to its file.
@@ -95,8 +126,7 @@ func (a *Authority) renew() error {
 	if err != nil {
 		return err
 	}
-	everything := []*net.IPNet{{IP: make(net.IP, net.IPv4len), Mask: make(net.IPMask, net.IPv4len)},
-		{IP: make(net.IP, net.IPv6len), Mask: make(net.IPMask, net.IPv6len)}}
+	names, addresses := split(a.hosts)
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "Understudy of this machine " + hex.EncodeToString(id[:4])},
@@ -104,7 +134,14 @@ func (a *Authority) renew() error {
 		NotBefore:    a.now().Add(-clockSkew), NotAfter: a.now().Add(authorityLife),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
 		KeyUsage: x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		PermittedDNSDomainsCritical: true, PermittedDNSDomains: a.hosts, ExcludedIPRanges: everything,
+		PermittedDNSDomainsCritical: true, PermittedDNSDomains: names,
+	}
+	for _, ip := range addresses { // then it may sign for no others
+		template.PermittedIPRanges = append(template.PermittedIPRanges, &net.IPNet{IP: ip, Mask: net.CIDRMask(8*len(ip), 8*len(ip))})
+	}
+	if len(addresses) == 0 {
+		template.ExcludedIPRanges = []*net.IPNet{{IP: make(net.IP, net.IPv4len), Mask: make(net.IPMask, net.IPv4len)},
+			{IP: make(net.IP, net.IPv6len), Mask: make(net.IPMask, net.IPv6len)}}
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
 	if err != nil {
@@ -126,7 +163,7 @@ func (a *Authority) Path() string { return a.path }
 // it returns an error.
 func (a *Authority) IssueCertificate(host string) (*tls.Certificate, error) {
 	if !slices.Contains(a.hosts, host) {
-		return nil, fmt.Errorf("connect: no certificate for %q", host)
+		return nil, fmt.Errorf("certificate: none for %q", host)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -135,35 +172,32 @@ func (a *Authority) IssueCertificate(host string) (*tls.Certificate, error) {
 	}
 	c, err := a.signCertificate(host)
 	if err != nil {
-		return nil, fmt.Errorf("connect: certificate of %s: %w", host, err)
+		return nil, fmt.Errorf("certificate: of %s: %w", host, err)
 	}
 	a.issued[host] = c
 	return c, nil
 }
 
-// signCertificate creates a key and a certificate for a host.
+// signCertificate creates a certificate for a host.
 func (a *Authority) signCertificate(host string) (*tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, err
 	}
 	now := a.now()
+	names, addresses := split([]string{host})
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
+		SerialNumber: serial, Subject: pkix.Name{CommonName: host}, DNSNames: names, IPAddresses: addresses,
 		NotBefore: now.Add(-clockSkew), NotAfter: slices.MinFunc([]time.Time{now.Add(hostLife), a.cert.NotAfter}, time.Time.Compare),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &a.hostKey.PublicKey, a.key)
 	if err != nil {
 		return nil, err
 	}
 	leaf, err := x509.ParseCertificate(der)
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, err
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.hostKey, Leaf: leaf}, err
 }
 
 // maxFile is the maximum size in bytes of the files with the key and the certificate.

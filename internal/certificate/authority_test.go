@@ -1,6 +1,6 @@
 // Tests of the authority: what it is trusted for, and that its key stays closed.
 
-package connect
+package certificate
 
 import (
 	"crypto/ecdsa"
@@ -30,7 +30,7 @@ func newClock() *clock { return &clock{time.Date(2027, 3, 1, 12, 0, 0, 0, time.U
 
 func openAuthority(t testing.TB, dir string, c *clock, hosts ...string) (a *Authority, made bool) {
 	t.Helper()
-	a, made, err := OpenAuthority(dir, hosts, c.now)
+	a, made, err := OpenAuthority(filepath.Join(dir, datadir.AuthorityFile), hosts, c.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestTheKeyIsForNobodyElse(t *testing.T) {
 		if err := os.Chmod(path, 0o640); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := OpenAuthority(dir, []string{"api.example.com"}, c.now); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		if _, _, err := OpenAuthority(a.Path(), []string{"api.example.com"}, c.now); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 			t.Errorf("a key that others may open: %v", err)
 		}
 		if err := os.Chmod(path, 0o600); err != nil {
@@ -152,7 +152,7 @@ func TestTheKeyIsForNobodyElse(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err := OpenAuthority(dir, []string{"api.example.com"}, c.now)
+		_, _, err := OpenAuthority(filepath.Join(dir, datadir.AuthorityFile), []string{"api.example.com"}, c.now)
 		checktest.MustTrue(t, err != nil, "the key %q: err is nil", text)
 		checktest.Contains(t, err.Error(), "delete it", "the key %q: err.Error()", text)
 		checktest.Lacks(t, err.Error(), "secret", "the key %q: err.Error()", text)
