@@ -66,7 +66,11 @@ func (h *Archiver) write(ctx context.Context, want diagnostics.Backup, report fu
 	if err == nil {
 		size, err = backup.Write(ctx, o, want.To)
 	}
-	h.Log.Info("a backup was written", "to", want.To, "bytes", size, "err", err)
+	if err != nil {
+		h.Log.Error("no backup was written", "to", want.To, "err", err)
+	} else {
+		h.Log.Info("a backup was written", "to", want.To, "bytes", size)
+	}
 	return size, err
 }
 

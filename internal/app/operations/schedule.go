@@ -19,7 +19,6 @@ import (
 )
 
 const (
-	backupJob  = "back up"
 	lastBackup = "backup/last" // the key of the state in the KV store
 	backupName = "understudy-20060102T150405Z.tar.zst"
 )
@@ -38,7 +37,7 @@ type Schedule struct {
 
 // JobKind returns the kind of the job that writes a regular backup. One of several processes runs it.
 func (h *Archiver) JobKind() jobs.Kind {
-	return jobs.Kind{Name: backupJob, Run: h.saveRegular, Concurrency: 1, Attempts: 4, Backoff: time.Minute, MaxBackoff: time.Hour,
+	return jobs.Kind{Name: "back up", Run: h.saveRegular, Concurrency: 1, Attempts: 4, Backoff: time.Minute, MaxBackoff: time.Hour,
 		Schedule: jobs.Every(h.Schedule.Every)}
 }
 
