@@ -18,6 +18,7 @@ import (
 	"understudy/bench/parts/ingest"
 	"understudy/bench/parts/jobs"
 	"understudy/bench/parts/lists"
+	"understudy/bench/parts/lockwatch"
 	"understudy/bench/parts/logline"
 	"understudy/bench/parts/memory"
 	"understudy/bench/parts/million"
@@ -83,6 +84,7 @@ var parts = []rig.Part{
 	{Name: "transport", About: "a hundred reads over one connection: one by one, pipelined, by HTTP/2", Run: transport.Measure},
 	{Name: "onlinestat", About: "numbers summarised as they come", Run: onlinestat.Measure},
 	{Name: "logline", About: "a log line of ten fields, beside slog, zap, zerolog and phuslu/log", Run: logline.Measure},
+	{Name: "lockwatch", About: "a lock that can be watched, beside those of sync and of go-deadlock", Run: lockwatch.Measure},
 	{Name: "wal", About: "durable entries in a log, beside bbolt, SQLite and tidwall/wal", Run: wal.Measure},
 	{Name: "buffers", About: "an article's write-ahead log, with and without a buffer", Run: wal.Article},
 	{Name: "events", About: "telling four subscribers in the process", Run: events.Measure},

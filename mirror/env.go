@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/mirror/writes"
 )
 
@@ -82,7 +83,7 @@ func (v *env) noteStoreRead(key string, err error) {
 
 // saveState knows whether pages can be saved. While they cannot, polls pause.
 type saveState struct {
-	sync.Mutex
+	lockwatch.Mutex
 	failingSince time.Time // since when saving has failed; zero if it works
 	reason       string
 	lastTry      time.Time // when a fill last tried to save a page, although saving has been failing

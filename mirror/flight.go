@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/mirror/shared"
 	"understudy/mirror/slide"
 	"understudy/mirror/writes"
@@ -35,7 +36,7 @@ type flights struct {
 	// were before changes.
 	keepFetched func(f *flight, p *understudy.Page, before int64)
 
-	sync.Mutex
+	lockwatch.Mutex
 	running    map[understudy.Key]*flight
 	background int            // the number of flights that continue although nobody waits
 	waiters    int            // the number of readers that wait for upstream

@@ -10,10 +10,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/spec/auth"
 	"understudy/upstream/throttle"
 	"understudy/upstream/tokens"
@@ -34,7 +34,7 @@ type credential struct {
 	log      *slog.Logger
 	lifetime context.Context // a context that ends when the client is closed
 
-	mu      sync.RWMutex
+	mu      lockwatch.Mutex
 	user    string
 	members []*member
 	next    int      // the index of the member to use next
@@ -137,8 +137,8 @@ func (c *credential) computeForms() {
 
 // needles returns the forms of the credential that must not appear in a body.
 func (c *credential) needles() [][]byte {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	return c.traces
 }
 
@@ -342,7 +342,7 @@ func (s signature) sumAllowance(a throttle.Allowance) throttle.Allowance {
 // clean returns err, or an error with the same text in which the credential is removed.
 func (c *credential) clean(err error) error {
 	text := err.Error()
-	c.mu.RLock()
+	c.mu.Lock()
 	for _, m := range c.members {
 		for _, secret := range []understudy.Secret{m.secret, m.token} {
 			if len(secret.Reveal()) >= 4 {
@@ -350,7 +350,7 @@ func (c *credential) clean(err error) error {
 			}
 		}
 	}
-	c.mu.RUnlock()
+	c.mu.Unlock()
 	text = string(removeNeedles([]byte(text), c.needles()))
 	if text == err.Error() {
 		return err

@@ -8,10 +8,10 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/spec"
 	"understudy/upstream/throttle"
 )
@@ -82,7 +82,7 @@ func (c *Client) readLimits(a *answer, place string) {
 // resources are the limits of an upstream that has several, and which requests count for which limit. Both are learned
 // from answers. The zero value is ready to use. It is safe for concurrent use.
 type resources struct {
-	mu     sync.Mutex
+	mu     lockwatch.Mutex
 	places map[string]string // for each place, the name of the limit for which its requests count
 	sizes  map[string]int64
 	main   string // the name of the largest limit

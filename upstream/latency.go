@@ -5,9 +5,9 @@ package upstream
 import (
 	"cmp"
 	"slices"
-	"sync"
 	"time"
 
+	"understudy/kit/lockwatch"
 	"understudy/kit/onlinestat"
 	"understudy/request"
 	"understudy/spec"
@@ -25,7 +25,7 @@ const (
 // latencies measures the good answers to GET requests. The time of an answer depends on the kind of its records and on
 // their number. The reason of the request is stored only for people. The zero value is ready to use.
 type latencies struct {
-	mu    sync.Mutex
+	mu    lockwatch.Mutex
 	kinds map[string]*kindLatency
 	all   estimate // the times of all kinds and sizes, used for a kind and size without answers so far
 }

@@ -24,6 +24,7 @@ import (
 	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/frontend"
+	"understudy/kit/lockwatch"
 	"understudy/kit/retry"
 )
 
@@ -79,6 +80,7 @@ func (c *serveCmd) serve(ctx context.Context, p *process) (answered bool, err er
 	}
 	hup, stop := hangupSignals()
 	defer stop()
+	defer showLocksOnQuit(p.stderr)()
 	again := func() (*config.Settings, error) {
 		cfg, _, _, err := c.readSettings(p)
 		return cfg, err
@@ -176,6 +178,27 @@ func hangupSignals() (<-chan os.Signal, func()) {
 	ch := make(chan os.Signal, 1) // one waiting signal is enough, because the settings are read after it was sent
 	signal.Notify(ch, syscall.SIGHUP)
 	return ch, func() { signal.Stop(ch) }
+}
+
+// showLocksOnQuit prints the locks at SIGQUIT before Go prints all stacks and ends the process, until stop is called. Windows has no
+// SIGQUIT.
+func showLocksOnQuit(w io.Writer) (stop func()) {
+	ch := make(chan os.Signal, 1)
+	signal.Notify(ch, syscall.SIGQUIT)
+	go func() {
+		for range ch {
+			fmt.Fprint(w, lockwatch.Read())
+			signal.Reset(syscall.SIGQUIT)
+			self, err := os.FindProcess(os.Getpid())
+			if err != nil || self.Signal(syscall.SIGQUIT) != nil {
+				os.Exit(exitFailed)
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(ch)
+		close(ch)
+	}
 }
 
 // serviceManager is who started the process. The zero value is nobody who wants to be told anything.

@@ -25,7 +25,7 @@ func (r record) text(name string) string { s, _ := r[name].(string); return s }
 // Find gathers the addresses of the pages to take.
 func Find(viewer string) ([]Page, error) {
 	pages := []Page{
-		{"home", "/"}, {"administration", "/-/administration"}, {"profile", "/-/profile"}, {"slow", "/-/slow"}, {"list", "/twilio/calls"}, {"messages", "/twilio/messages"}, {"filtered", "/twilio/calls?Status=busy"}, {"nothing", "/twilio/calls?From=%2B15550001111"},
+		{"home", "/"}, {"administration", "/-/administration"}, {"profile", "/-/profile"}, {"slow", "/-/slow"}, {"locks", "/-/locks"}, {"list", "/twilio/calls"}, {"messages", "/twilio/messages"}, {"filtered", "/twilio/calls?Status=busy"}, {"nothing", "/twilio/calls?From=%2B15550001111"},
 		{"numbers", "/twilio/incoming_phone_numbers"}, {"alerts", "/twilio/alerts"}, {"recordings", "/twilio/recordings"}, {"notifications", "/twilio/notifications"},
 		{"usage", "/twilio/usage_records"}, {"events", "/twilio/monitor_events"}, {"countries", "/twilio/countries"}, {"balance", "/twilio/balance"}, {"addresses", "/twilio/addresses"},
 		{"lacking", "/twilio/participants"}, {"available", "/twilio/available_phone_numbers?CountryCode=US"}, {"missing", "/twilio/calls/CA00000000000000000000000000000000"},

@@ -236,7 +236,7 @@ func TestBrowserSmallScreen(t *testing.T) {
 		"/twilio/number/" + page.Messages[0].From, "/twilio/number/" + page.Messages[0].From + "/" + page.Messages[0].To, "/search", "/search?q=hello+there", "/search?q=-zzz", "/search?q=(", "/twilio/calls?understudy.sort=-duration&understudy.narrow=direction%3Dinbound", "/twilio/messages?understudy.columns=body%2Cfrom%2Cto%2Csid%2Caccount_sid%2Cdate_created%2Cdate_updated%2Curi%2Cprice%2Cprice_unit%2Cstatus%2Cerror_code",
 		"/twilio/alerts", "/twilio/recordings", "/twilio/notifications", "/twilio/usage_records", "/twilio/monitor_events", "/twilio/participants", "/twilio/balance",
 		"/twilio/available_phone_numbers?CountryCode=US", "/twilio/conferences/" + page.Conferences[0].Sid,
-		"/-/audit", "/-/administration", "/-/profile", "/-/roles", "/-/roles/support", "/-/connect", "/-/connect/masked", "/-/watches", "/-/timezone?back=/",
+		"/-/audit", "/-/administration", "/-/profile", "/-/locks", "/-/roles", "/-/roles/support", "/-/connect", "/-/connect/masked", "/-/watches", "/-/timezone?back=/",
 		"/-/forecast/twilio/balance.balance", "/search/sums?kind=messages&sum=price&by=day&by=direction", "/-/do/twilio/messages/send",
 	} {
 		for _, width := range []int64{360, 768, 1920} {

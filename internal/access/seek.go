@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/kit/lru"
 	"understudy/request"
 )
@@ -35,7 +35,7 @@ type lookupKey struct {
 // runs at a time. It is safe for concurrent use.
 type lookups struct {
 	now      func() time.Time
-	mu       sync.Mutex
+	mu       lockwatch.Mutex
 	requests *lru.Cache[lookupKey, *sharedLookup]
 }
 

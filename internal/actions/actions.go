@@ -28,6 +28,8 @@ import (
 	"understudy"
 	"understudy/kit/limiter"
 	"understudy/request"
+
+	"understudy/kit/lockwatch"
 )
 
 // Store remembers which actions have begun; store.DB implements it.
@@ -86,7 +88,7 @@ type Runner struct {
 	cancel  context.CancelFunc
 	slots   *limiter.Limiter   // limits the running actions of each person
 	flights singleflight.Group // the actions in progress, by name
-	mu      sync.Mutex         // held while ctx is ended, and while work is added before ctx has ended
+	mu      lockwatch.Mutex    // held while ctx is ended, and while work is added before ctx has ended
 	work    sync.WaitGroup
 }
 

@@ -18,7 +18,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -35,6 +34,8 @@ import (
 	"understudy/kit/token"
 	"understudy/request"
 	"understudy/spec"
+
+	"understudy/kit/lockwatch"
 )
 
 // Path is the path of the endpoint.
@@ -89,7 +90,7 @@ type Server struct {
 	sources []*plan.Source
 	running *limiter.Limiter // limits the running calls of each caller
 	handler http.Handler
-	mu      sync.Mutex
+	mu      lockwatch.Mutex
 	offers  map[string]*offer // the offered tools by role and source
 }
 

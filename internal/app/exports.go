@@ -5,11 +5,11 @@ package app
 import (
 	"cmp"
 	"context"
-	"sync"
 
 	"understudy"
 	"understudy/internal/config"
 	"understudy/kit/limiter"
+	"understudy/kit/lockwatch"
 )
 
 // exports are the running exports of the viewer and of the search. They outlive the handlers, which every reload
@@ -21,7 +21,7 @@ import (
 type exports struct {
 	viewer, search *limiter.Limiter
 
-	mu      sync.Mutex
+	mu      lockwatch.Mutex
 	current policy // the current policy
 	running map[*runningExport]bool
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 	"understudy/internal/search/columns"
 	"understudy/internal/tables"
 	"understudy/internal/watch"
+	"understudy/kit/lockwatch"
 	"understudy/kit/logline"
 	"understudy/kit/retry"
 	"understudy/mirror"
@@ -44,7 +44,7 @@ type liveSettings struct {
 	paused   bool          // whether the restored folder is paused; Build reads it
 	resumed  chan struct{} // has a value when the pause has ended
 
-	mu         sync.Mutex
+	mu         lockwatch.Mutex
 	lastReload diagnostics.Settings // the result of the last attempt to read the settings
 }
 
@@ -128,7 +128,7 @@ type enforcer struct {
 	log      *slog.Logger
 	build    func(*config.Settings, policy) (*handlerSet, error)
 
-	mu      sync.Mutex                 // held while settings are read
+	mu      lockwatch.Mutex            // held while settings are read
 	current atomic.Pointer[handlerSet] // the current handlers; nil before the first policy
 
 	// ports and the other parts here accept new settings while they run.

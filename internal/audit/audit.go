@@ -18,11 +18,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 )
 
 // Options are the options of a log. Dir and Key must be set.
@@ -62,7 +62,7 @@ type Log struct {
 	sign   chan struct{} // signals that there are enough entries for a new checkpoint
 	sender *sender       // nil if the log is not sent to a receiver
 
-	mu           sync.Mutex
+	mu           lockwatch.Mutex
 	chain        *chain // nil if no chain is open
 	failed       error  // the error because of which the log cannot be written
 	damagedChain string // the chain that was damaged when this process began

@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/kit/retry"
 	"understudy/kit/wal"
 )
@@ -64,7 +64,7 @@ type sender struct {
 	saved    bool      // whether the stored progress equals sent
 	othersAt time.Time // when the chains of other processes were last checked
 
-	mu        sync.Mutex
+	mu        lockwatch.Mutex
 	sentLines map[string]uint64 // the number of the last line of each chain that the receiver has
 	lastLines map[string]uint64 // the number of the last line of each chain
 	now       SendStatus

@@ -6,9 +6,10 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"understudy/kit/lockwatch"
 )
 
 // The limits on wrong secrets for one user from one address.
@@ -28,7 +29,7 @@ type Guesses struct {
 	salt   [sha256.Size]byte
 	now    func() time.Time
 	hasAny atomic.Bool // whether any wrong secret is counted; if not, no lock is needed
-	mu     sync.Mutex
+	mu     lockwatch.Mutex
 	until  map[guesser]time.Time // when the count of a user and address will be back at zero
 	last   time.Time             // the latest time in until
 }

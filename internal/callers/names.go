@@ -5,10 +5,10 @@ package callers
 import (
 	"iter"
 	"maps"
-	"sync"
 	"sync/atomic"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 )
 
 // maxNames is the maximum number of names that are remembered.
@@ -16,7 +16,7 @@ const maxNames = 4096
 
 // Names remembers the names of callers by their Flow. The zero value is ready to use. It is safe for concurrent use.
 type Names struct {
-	mu    sync.Mutex // held by the goroutine that adds a name
+	mu    lockwatch.Mutex // held by the goroutine that adds a name
 	names atomic.Pointer[map[uint64]string]
 }
 

@@ -23,11 +23,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"understudy/internal/datadir"
 	"understudy/internal/smallfile"
+	"understudy/kit/lockwatch"
 )
 
 // How long certificates are valid. Every certificate is valid from a time in the past, because clocks differ.
@@ -52,7 +52,7 @@ type Authority struct {
 	hostKey     *ecdsa.PrivateKey // the key of all hosts
 	fingerprint string            // that of hostKey
 
-	mu     sync.Mutex
+	mu     lockwatch.Mutex
 	issued map[string]*tls.Certificate // the issued certificates by host
 }
 

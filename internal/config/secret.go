@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -21,6 +20,7 @@ import (
 	"understudy/internal/smallfile"
 	"understudy/internal/store"
 	"understudy/kit/charset"
+	"understudy/kit/lockwatch"
 )
 
 // secretTimeout is the maximum run time of a command that prints a secret.
@@ -149,7 +149,7 @@ func NamedSecrets(c *Settings) (all []NamedSecret) {
 
 // SecretSums contains the hashes that the secrets had at the start of the server.
 type SecretSums struct {
-	mu    sync.Mutex
+	mu    lockwatch.Mutex
 	first map[SecretRef][sha256.Size]byte
 }
 

@@ -8,8 +8,9 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
+
+	"understudy/kit/lockwatch"
 )
 
 const (
@@ -79,7 +80,7 @@ type clockSteps struct {
 	elapsed func() time.Duration // the monotonic clock; nil if there is none
 	log     *slog.Logger
 
-	mu   sync.Mutex
+	mu   lockwatch.Mutex
 	last clockReading
 }
 

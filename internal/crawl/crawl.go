@@ -13,12 +13,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/kit/lockwatch"
 	"understudy/kit/suggest"
 	"understudy/request"
 	"understudy/spec"
@@ -132,7 +132,7 @@ type Crawler struct {
 	queue   *queue
 	roots   *roots
 
-	mu       sync.Mutex
+	mu       lockwatch.Mutex
 	unread   map[*kindCrawl]*tipPage // saved newest pages of lists that are not handled yet
 	changed  map[string]bool         // the kinds (SOURCE/KIND) whose records have changed since the last look
 	rechecks map[string]intervals    // time ranges to walk again at once, by kind; a range with From 0 means the whole lists
@@ -157,7 +157,7 @@ type kindCrawl struct {
 
 	stored atomic.Pointer[kindState] // the state in the store; nil if it was not read yet
 
-	mu    sync.Mutex
+	mu    lockwatch.Mutex
 	stall stall // why the kind's walks cannot continue
 }
 

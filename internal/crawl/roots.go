@@ -12,9 +12,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -73,7 +73,7 @@ func (w *Crawler) allWalks() iter.Seq[*kindCrawl] {
 type roots struct {
 	crawler *Crawler
 
-	mu        sync.Mutex
+	mu        lockwatch.Mutex
 	requested map[*spec.Source]map[string]bool // the roots that callers requested and that are not walked yet, by source
 }
 

@@ -12,10 +12,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 )
 
 // The limits of credentials.
@@ -110,10 +110,10 @@ type Book struct {
 	form    Form
 	changed chan struct{} // receives a value after each change, unless it is full
 
-	making sync.Mutex // held while a credential is created; locked before mu
-	recent []recent   // guarded by making
+	making lockwatch.Mutex // held while a credential is created; locked before mu
+	recent []recent        // guarded by making
 
-	mu      sync.Mutex // never held while kv is used
+	mu      lockwatch.Mutex // never held while kv is used
 	all     map[string]*Credential
 	ends    map[string]chan struct{} // the channel Revoked of each secret, by user
 	version int64                    // the number of changes since the start

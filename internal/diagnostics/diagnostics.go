@@ -232,7 +232,7 @@ type Options struct {
 	Profiles *profile.Recorder
 	// ListSlow returns the recent slow requests.
 	ListSlow func() []tracing.Request
-	// Page shows a page to an admitted caller. If it is nil, profiles and slow requests are shown only as JSON.
+	// Page shows a page to an admitted caller. If it is nil, profiles, slow requests and locks are shown only as JSON.
 	Page func(w http.ResponseWriter, r *http.Request, name, title string, main any)
 	// ProfileRefused shows a browser why its caller was not admitted. If it is nil, the error is sent as JSON.
 	ProfileRefused func(w http.ResponseWriter, r *http.Request, err error)
@@ -277,7 +277,7 @@ func Routes() []string {
 		"/-/health", readyPath, "/-/stats", "/-/stats/figures", MetricsPath, "/-/purge", "/-/reload", "/-/credentials",
 		"/-/credentials/{name}/rotate",
 		"/-/credentials/{name}/revoke", "/-/erase", "/-/erasures", "/-/explain", "/-/index", "/-/shrink", "/-/backup", "/-/resume",
-		"/-/slow", "/-/profile", "/-/profile/stop", "/-/profile/allocs", "/-/profile/cpu", "/-/profile/kept/{id}",
+		"/-/slow", "/-/profile", "/-/profile/stop", "/-/profile/allocs", "/-/profile/cpu", "/-/profile/kept/{id}", "/-/locks",
 	}
 }
 
@@ -319,6 +319,8 @@ func (d *Diagnostics) Handler() http.Handler {
 	mux.Handle("POST /-/backup", backup)
 	mux.Handle("POST /-/resume", jsonapi.Handle(d.command(indexTimeout, 0), d.resume))
 	mux.HandleFunc("GET /-/slow", d.profiles(d.showSlow))
+	mux.HandleFunc("GET /-/locks", d.profiles(d.showLocks))
+	mux.HandleFunc("POST /-/locks", d.profiles(d.watchLocks))
 	mux.HandleFunc("GET /-/profile", d.profiles(d.showProfiles))
 	mux.HandleFunc("POST /-/profile", d.profiles(d.startProfile))
 	mux.HandleFunc("POST /-/profile/stop", d.profiles(d.stopProfile))

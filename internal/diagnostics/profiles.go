@@ -30,7 +30,7 @@ type ProfileList struct {
 	Kept   []profile.Kept  `json:"kept"`
 }
 
-const profilesForAll = "profiles are shown to the role " + understudy.RoleAll + " alone, as they count the work of every record"
+const profilesForAll = "profiles and locks are shown to the role " + understudy.RoleAll + " alone, as they count the work of every record"
 
 // profiles returns a handler that calls do for callers who see every record of every source, and for requests from
 // this machine with the token. Other callers are refused, because a profile counts the work of every record. by is

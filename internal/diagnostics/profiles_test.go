@@ -37,12 +37,16 @@ func profiling(t *testing.T) (http.Handler, *ours.Recorder) {
 			}
 			return understudy.Caller{Name: "maria", Grant: &understudy.Grant{Role: role}}, nil
 		},
-		Token: "0123456789abcdef", Profiles: r, PublicURL: "https://calls.example",
-		Page: func(w http.ResponseWriter, _ *http.Request, _, _ string, main any) {
-			page := main.(*ProfilePage)
-			fmt.Fprintf(w, "%d are kept", len(page.Kept))
-			if page.Report != nil {
-				fmt.Fprintf(w, ", %s of %s", page.Value(page.Report.Total), page.Report.Measure)
+		Token: "0123456789abcdef", Profiles: r, Now: time.Now, PublicURL: "https://calls.example",
+		Page: func(w http.ResponseWriter, _ *http.Request, name, _ string, page any) {
+			list, ok := page.(*ProfilePage)
+			if !ok {
+				fmt.Fprintf(w, "%s: %v", name, page)
+				return
+			}
+			fmt.Fprintf(w, "%d are kept", len(list.Kept))
+			if list.Report != nil {
+				fmt.Fprintf(w, ", %s of %s", list.Value(list.Report.Total), list.Report.Measure)
 			}
 		},
 		ProfileRefused: func(w http.ResponseWriter, _ *http.Request, err error) {
@@ -69,7 +73,7 @@ func serve(h http.Handler, method, path, body string, headers ...string) *httpte
 func TestProfilesAreForTheRoleAll(t *testing.T) {
 	h, r := profiling(t)
 	for _, route := range []string{"GET /-/profile", "POST /-/profile", "POST /-/profile/stop", "GET /-/profile/allocs", "GET /-/profile/cpu",
-		"GET /-/profile/kept/x"} {
+		"GET /-/profile/kept/x", "GET /-/locks", "POST /-/locks"} {
 		method, path, _ := strings.Cut(route, " ")
 		for _, c := range []struct {
 			status  int

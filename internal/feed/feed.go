@@ -29,6 +29,8 @@ import (
 	"understudy/kit/limiter"
 	"understudy/request"
 	"understudy/spec"
+
+	"understudy/kit/lockwatch"
 )
 
 // Store keeps the changes. store.DB implements it.
@@ -104,7 +106,7 @@ type Feed struct {
 	mux       *http.ServeMux
 
 	current atomic.Pointer[policy]
-	mu      sync.Mutex // held while current is replaced
+	mu      lockwatch.Mutex // held while current is replaced
 	hooks   *hooks
 	dropped atomic.Int64 // the number of subscribers disconnected because they read nothing
 }
@@ -114,7 +116,7 @@ type policy struct {
 	rules Policy
 	done  chan struct{} // closed when the policy is replaced or the feed ends
 
-	mu     sync.Mutex
+	mu     lockwatch.Mutex
 	ended  bool
 	groups map[roleGroupKey]*roleGroup
 }

@@ -9,13 +9,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/outbox"
 	"understudy/internal/webhook"
+	"understudy/kit/lockwatch"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -81,7 +81,7 @@ type hook struct {
 type progress struct {
 	line *outbox.Line
 
-	mu      sync.Mutex
+	mu      lockwatch.Mutex
 	state   hookState // the saved state; other processes may change it, too
 	scanned int64     // the number of the change up to which no further job is needed
 	due     bool      // whether there may be changes to deliver
@@ -90,7 +90,7 @@ type progress struct {
 // hooks are the webhooks of the current policy, by name.
 type hooks struct {
 	f      *Feed
-	mu     sync.Mutex
+	mu     lockwatch.Mutex
 	byName map[string]*hook
 }
 

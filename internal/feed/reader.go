@@ -6,9 +6,9 @@ import (
 	"context"
 	"fmt"
 	"sort"
-	"sync"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 )
 
 // reader keeps the newest changes of a source in a ring buffer. Subscribers copy from the buffer and never block the
@@ -19,9 +19,9 @@ type reader struct {
 	wake     chan struct{}
 	readDone chan struct{} // receives a value after each read
 
-	reading sync.Mutex // held during a read of the store
+	reading lockwatch.Mutex // held during a read of the store
 
-	mu    sync.Mutex
+	mu    lockwatch.Mutex
 	rows  []understudy.Change // the ring buffer; row i is at (first+i)%len(rows)
 	first int
 	count int

@@ -11,10 +11,10 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 
 	"understudy/internal/store/nodes"
 	"understudy/kit/accesslog"
@@ -35,7 +35,7 @@ const (
 // pokes tracks the pokes that are being sent.
 type pokes struct {
 	sending chan struct{} // has one element for each poke that is being sent
-	mu      sync.Mutex
+	mu      lockwatch.Mutex
 	to      map[string]bool // the nodes to which a poke is being sent
 }
 

@@ -13,11 +13,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"understudy"
 	"understudy/internal/store/nodes"
+	"understudy/kit/lockwatch"
 	"understudy/kit/retry"
 	"understudy/request"
 )
@@ -32,7 +32,7 @@ const (
 // writes are the writes of this node that have not ended.
 type writes struct {
 	noting chan struct{} // has one element while a goroutine writes the note
-	mu     sync.Mutex
+	mu     lockwatch.Mutex
 	last   int64
 	open   map[int64]request.Invalidation
 	owed   map[int64]bool     // those for which the node gives up its lease

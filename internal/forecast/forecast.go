@@ -15,13 +15,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/request"
 	"understudy/spec"
+
+	"understudy/kit/lockwatch"
 )
 
 // Store stores the samples of series. store.DB implements it.
@@ -57,7 +58,7 @@ type Forecasts struct {
 	saved         chan *understudy.Page           // saved pages that wait for Run
 	estimateSlots chan struct{}                   // limits the estimates that run at the same time
 
-	mu           sync.Mutex
+	mu           lockwatch.Mutex
 	lastSampleAt map[understudy.Series]time.Time // the time of the newest sample of each series
 	revisions    map[understudy.Series]int       // a number for each series that increases whenever samples are added or deleted
 	answers      map[Question]cachedAnswer       // the cached answers of Ask

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"understudy/kit/jsonhttp"
+	"understudy/kit/lockwatch"
 )
 
 // limitListener is a listener that limits the number of its connections. At the limit it closes the connection that has
@@ -29,7 +30,7 @@ type limitListener struct {
 	refusal []byte      // the complete response for a refused connection
 	tls     *tls.Config // nil if the listener does not serve TLS
 
-	mu    sync.Mutex
+	mu    lockwatch.Mutex
 	conns map[*conn]struct{}
 
 	lingering   sync.WaitGroup // waits for the refused connections that are still reading

@@ -5,8 +5,9 @@ package frontend
 import (
 	"container/list"
 	"net/http"
-	"sync"
 	"time"
+
+	"understudy/kit/lockwatch"
 )
 
 // Unread limits the bytes of answers that clients have not read yet, for all servers that share it. Beyond the limit it
@@ -14,7 +15,7 @@ import (
 type Unread struct {
 	limit int64
 
-	mu      sync.Mutex
+	mu      lockwatch.Mutex
 	bytes   int64
 	waiting list.List // elements of type *unreadAnswer, oldest first
 	dropped int64     // the number of answers that were cut off

@@ -13,11 +13,11 @@ import (
 var imports = map[string]string{
 	".": "",
 	"cmd/understudy": ". cmd/understudy/reference cmd/understudy/specs cmd/understudy/terminal follow internal/access " +
-		"internal/app internal/app/gctune internal/audit internal/backup " +
-		"internal/callers internal/certificate internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
-		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query " +
-		"internal/signin internal/slowapi internal/smallfile internal/store internal/store/contents internal/store/locks internal/tables " +
-		"internal/webhook kit/logline kit/pidfile kit/retry kit/suggest kit/touch mirror request spec",
+		"internal/app internal/app/gctune internal/audit internal/backup internal/callers internal/certificate " +
+		"internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
+		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query internal/signin " +
+		"internal/slowapi internal/smallfile internal/store internal/store/contents internal/store/locks internal/tables " +
+		"internal/webhook kit/lockwatch kit/logline kit/pidfile kit/retry kit/suggest kit/touch mirror request spec",
 	"cmd/understudy/reference": "",
 	"cmd/understudy/specs": ". cmd/understudy/terminal internal/infer internal/openapi internal/smallfile " +
 		"kit/jsonspan kit/retry request spec upstream",
@@ -30,69 +30,66 @@ var imports = map[string]string{
 	"internal/jsonapi":           ". kit/accesslog kit/jsonhttp kit/token",
 	"internal/openapi":           "",
 	"follow":                     "",
-	"internal/access":            ". internal/query kit/e164 kit/jsonspan kit/lru kit/suggest kit/token request spec",
+	"internal/access":            ". internal/query kit/e164 kit/jsonspan kit/lockwatch kit/lru kit/suggest kit/token request spec",
 	"internal/access/accesstest": ". internal/access request spec",
 	"internal/access/seen":       ". internal/access",
-	"internal/actions":           ". kit/limiter request",
-	"internal/agents": ". internal/access internal/access/seen internal/jsonapi internal/query internal/viewer/plan kit/accesslog " +
-		"kit/jsonhttp kit/limiter kit/suggest kit/token request spec",
+	"internal/actions":           ". kit/limiter kit/lockwatch request",
+	"internal/agents": ". internal/access internal/access/seen internal/jsonapi internal/query internal/viewer/plan " +
+		"kit/accesslog kit/jsonhttp kit/limiter kit/lockwatch kit/suggest kit/token request spec",
 	"internal/app": ". internal/access internal/actions internal/agents internal/app/lastday internal/app/lookups " +
-		"internal/app/operations internal/audit internal/backup " +
-		"internal/callers internal/certificate " +
-		"internal/config internal/connect internal/crawl internal/credentials internal/datadir internal/diagnostics " +
-		"internal/diagnostics/profile internal/export internal/feed internal/fleet internal/forecast internal/frontend internal/jobs " +
-		"internal/outbox internal/proxy internal/query internal/search internal/search/columns internal/signin internal/store " +
-		"internal/store/contents internal/store/intents internal/store/nodes internal/tables internal/tracing " +
-		"internal/viewer internal/viewer/page " +
-		"internal/watch " +
-		"kit/accesslog kit/dispatch kit/limiter kit/logline kit/onlinestat kit/retry kit/semaphore mirror request spec upstream spec/auth",
-	"internal/backup":      "internal/datadir internal/store kit/wal",
-	"internal/app/gctune":  "",
-	"internal/audit":       ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/pidfile kit/retry kit/wal",
-	"internal/app/lastday": ".",
-	"internal/app/operations": ". internal/backup internal/crawl internal/datadir internal/diagnostics internal/forecast internal/jobs " +
-		"internal/store " +
-		"internal/store/contents internal/store/erase kit/retry kit/suggest mirror spec",
+		"internal/app/operations internal/audit internal/backup internal/callers internal/certificate internal/config " +
+		"internal/connect internal/crawl internal/credentials internal/datadir internal/diagnostics " +
+		"internal/diagnostics/profile internal/export internal/feed internal/fleet internal/forecast internal/frontend " +
+		"internal/jobs internal/outbox internal/proxy internal/query internal/search internal/search/columns internal/signin " +
+		"internal/store internal/store/contents internal/store/intents internal/store/nodes internal/tables internal/tracing " +
+		"internal/viewer internal/viewer/page internal/watch kit/accesslog kit/dispatch kit/limiter kit/lockwatch kit/logline " +
+		"kit/onlinestat kit/retry kit/semaphore mirror request spec upstream spec/auth",
+	"internal/backup":     "internal/datadir internal/store kit/wal",
+	"internal/app/gctune": "",
+	"internal/audit": ". internal/datadir internal/smallfile internal/webhook kit/accesslog kit/lockwatch kit/pidfile " +
+		"kit/retry kit/wal",
+	"internal/app/lastday": ". kit/lockwatch",
+	"internal/app/operations": ". internal/backup internal/crawl internal/datadir internal/diagnostics internal/forecast " +
+		"internal/jobs internal/store internal/store/contents internal/store/erase kit/lockwatch kit/retry kit/suggest mirror " +
+		"spec",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan mirror/compose spec",
-	"internal/callers":     ". kit/accesslog kit/limiter spec spec/auth",
+	"internal/callers":     ". kit/accesslog kit/limiter kit/lockwatch spec spec/auth",
 	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/certificate " +
-		"internal/connect internal/credentials " +
-		"internal/datadir internal/feed internal/store internal/store/contents " +
-		"internal/signin internal/smallfile internal/tables internal/watch internal/webhook " +
-		"kit/charset kit/header kit/logline kit/suggest mirror mirror/shadow " +
-		"spec upstream upstream/tokens",
-	"internal/certificate": ". internal/datadir internal/smallfile",
+		"internal/connect internal/credentials internal/datadir internal/feed internal/store internal/store/contents " +
+		"internal/signin internal/smallfile internal/tables internal/watch internal/webhook kit/charset kit/header " +
+		"kit/lockwatch kit/logline kit/suggest mirror mirror/shadow spec upstream upstream/tokens",
+	"internal/certificate": ". internal/datadir internal/smallfile kit/lockwatch",
 	"internal/connect":     "internal/certificate internal/webhook kit/accesslog kit/jsonhttp kit/limiter spec",
 	"internal/crawl": ". internal/crawl/overlap internal/jobs internal/jsonapi internal/query kit/cycle kit/folder " +
-		"kit/jsonspan kit/retry kit/suggest request spec spec/paging",
-	"internal/crawl/overlap": ".",
-	"internal/credentials":   ".",
+		"kit/jsonspan kit/lockwatch kit/retry kit/suggest request spec spec/paging",
+	"internal/crawl/overlap": ". kit/lockwatch",
+	"internal/credentials":   ". kit/lockwatch",
 	"internal/datadir":       "kit/pidfile kit/retry",
-	"internal/diagnostics": ". internal/access internal/audit internal/connect internal/credentials internal/diagnostics/profile " +
-		"internal/jobs internal/jsonapi internal/store internal/store/erase " +
-		"internal/tracing kit/jsonhttp request",
-	"internal/diagnostics/profile": ".",
+	"internal/diagnostics": ". internal/access internal/audit internal/connect internal/credentials " +
+		"internal/diagnostics/profile internal/jobs internal/jsonapi internal/store internal/store/erase internal/tracing " +
+		"kit/jsonhttp kit/lockwatch request",
+	"internal/diagnostics/profile": ". kit/lockwatch",
 	"internal/export":              ". kit/limiter",
-	"internal/fleet":               ". internal/store/nodes kit/accesslog kit/retry request",
-	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/webhook kit/jsonhttp kit/jsonspan kit/limiter " +
-		"kit/suggest kit/token request spec",
-	"internal/frontend": ". internal/config kit/jsonhttp kit/lru",
-	"internal/forecast": ". internal/access internal/jobs internal/jsonapi internal/query kit/jsonspan kit/suggest kit/touch " +
-		"request spec",
-	"internal/jobs": ". internal/jsonapi kit/jsonhttp kit/retry kit/semaphore",
+	"internal/fleet":               ". internal/store/nodes kit/accesslog kit/lockwatch kit/retry request",
+	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/webhook kit/jsonhttp kit/jsonspan " +
+		"kit/limiter kit/lockwatch kit/suggest kit/token request spec",
+	"internal/frontend": ". internal/config kit/jsonhttp kit/lockwatch kit/lru",
+	"internal/forecast": ". internal/access internal/jobs internal/jsonapi internal/query kit/jsonspan kit/lockwatch " +
+		"kit/suggest kit/touch request spec",
+	"internal/jobs": ". internal/jsonapi kit/jsonhttp kit/lockwatch kit/retry kit/semaphore",
 	"internal/proxy": ". internal/access internal/query internal/tracing kit/accesslog kit/charset kit/header kit/httprange " +
-		"kit/jsonhttp kit/limiter kit/lru kit/suggest request spec spec/auth spec/paging",
+		"kit/jsonhttp kit/limiter kit/lockwatch kit/lru kit/suggest request spec spec/auth spec/paging",
 	"internal/query":         ". kit/jsonspan spec",
 	"internal/checktest":     "",
 	"internal/randomapitest": "",
 	"internal/sample":        "",
 	"internal/search": ". internal/export internal/jsonapi internal/query internal/search/aggregate internal/search/columns " +
-		"internal/search/lang kit/csvline kit/header kit/jsonhttp kit/jsonspan kit/limiter kit/lru " +
-		"kit/token kit/tokenizer kit/xmldoc spec",
+		"internal/search/lang kit/csvline kit/header kit/jsonhttp kit/jsonspan kit/limiter kit/lockwatch kit/lru kit/token " +
+		"kit/tokenizer kit/xmldoc spec",
 	"internal/search/aggregate": ". internal/search/columns",
-	"internal/search/columns":   ". internal/query kit/e164 kit/jsonspan spec",
+	"internal/search/columns":   ". internal/query kit/e164 kit/jsonspan kit/lockwatch spec",
 	"internal/search/lang":      ". internal/query kit/e164 kit/jsonspan kit/suggest kit/tokenizer spec",
-	"internal/signin":           ". internal/smallfile kit/accesslog kit/header kit/limiter kit/token",
+	"internal/signin":           ". internal/smallfile kit/accesslog kit/header kit/limiter kit/lockwatch kit/token",
 	"internal/smallfile":        "",
 	"internal/slowapi": "internal/slowapi/fake internal/slowapi/format internal/slowapi/github internal/slowapi/kinds " +
 		"internal/slowapi/stripe internal/slowapi/table internal/slowapi/world",
@@ -105,23 +102,22 @@ var imports = map[string]string{
 	"internal/slowapi/stripe":      "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
 	"internal/slowapi/table":       "internal/slowapi/fake internal/slowapi/format",
 	"internal/slowapi/world":       "internal/slowapi/fake internal/slowapi/format internal/slowapi/table",
-	"internal/store": ". internal/query internal/store/annotations internal/store/catalog internal/store/claims internal/store/codec " +
-		"internal/store/db internal/store/erase internal/store/evict internal/store/fts5 internal/store/history internal/store/index " +
-		"internal/store/jobs internal/store/kv internal/store/locks internal/store/migrations internal/store/move internal/store/names " +
-		"internal/store/nodes " +
-		"internal/store/order " +
-		"internal/store/pages internal/store/postgres internal/store/postings internal/store/records internal/store/seek internal/store/series " +
-		"internal/store/sqlite internal/store/tsvector internal/store/verify internal/store/wordrows " +
-		"kit/retry request spec",
-	"internal/store/annotations": ". internal/store/catalog internal/store/db",
-	"internal/store/catalog": ". internal/store/postings internal/store/db internal/store/terms internal/store/words kit/jsonspan " +
-		"spec",
+	"internal/store": ". internal/query internal/store/annotations internal/store/catalog internal/store/claims " +
+		"internal/store/codec internal/store/db internal/store/erase internal/store/evict internal/store/fts5 " +
+		"internal/store/history internal/store/index internal/store/jobs internal/store/kv internal/store/locks " +
+		"internal/store/migrations internal/store/move internal/store/names internal/store/nodes internal/store/order " +
+		"internal/store/pages internal/store/postgres internal/store/postings internal/store/records internal/store/seek " +
+		"internal/store/series internal/store/sqlite internal/store/tsvector internal/store/verify internal/store/wordrows " +
+		"kit/lockwatch kit/retry request spec",
+	"internal/store/annotations": ". internal/store/catalog internal/store/db kit/lockwatch",
+	"internal/store/catalog": ". internal/store/postings internal/store/db internal/store/terms internal/store/words " +
+		"kit/jsonspan kit/lockwatch spec",
 	"internal/store/claims":   ". internal/store/db",
 	"internal/store/codec":    ".",
-	"internal/store/contents": ". internal/store/db kit/retry kit/wal request spec",
+	"internal/store/contents": ". internal/store/db kit/lockwatch kit/retry kit/wal request spec",
 	"internal/store/erase": ". internal/store/annotations internal/store/codec internal/store/kv internal/store/names " +
 		"internal/store/db kit/jsonspan spec",
-	"internal/store/evict":         "internal/store/codec internal/store/db",
+	"internal/store/evict":         "internal/store/codec internal/store/db kit/lockwatch",
 	"internal/store/fts5":          "internal/store/postings internal/store/db internal/store/wordrows",
 	"internal/store/fts5/fts5test": "internal/store/sqlite",
 	"internal/store/history": ". internal/query internal/store/catalog internal/store/codec internal/store/names internal/store/records " +
@@ -129,9 +125,9 @@ var imports = map[string]string{
 	"internal/store/index": ". internal/query internal/store/catalog internal/store/codec internal/store/inverted " +
 		"internal/store/order internal/store/postings internal/store/records internal/store/db " +
 		"internal/store/terms internal/store/wordrows internal/store/words",
-	"internal/store/intents":  "kit/wal request",
+	"internal/store/intents":  "kit/lockwatch kit/wal request",
 	"internal/store/inverted": "internal/store/postings internal/store/db",
-	"internal/store/jobs":     ". internal/store/db internal/store/nodes",
+	"internal/store/jobs":     ". internal/store/db internal/store/nodes kit/lockwatch",
 	"internal/store/kv":       ". internal/store/db",
 	"internal/store/move":     "internal/store/db",
 	"internal/store/names":    "internal/store/db",
@@ -146,7 +142,7 @@ var imports = map[string]string{
 	"internal/store/series":        ". internal/store/db",
 	"internal/store/nodes":         "internal/store/db internal/store/migrations",
 	"internal/store/tsvector":      "internal/store/db internal/store/postings internal/store/wordrows",
-	"internal/store/db":            ". kit/retry spec",
+	"internal/store/db":            ". kit/lockwatch kit/retry spec",
 	"internal/store/sqlite":        ". internal/store/db internal/store/migrations kit/retry",
 	"internal/store/postgres":      ". internal/store/db internal/store/locks internal/store/migrations kit/retry",
 	"internal/store/locks":         "",
@@ -155,14 +151,16 @@ var imports = map[string]string{
 	"internal/store/conditiontest": "kit/tokenizer",
 	"internal/store/storetest": ". internal/checktest internal/query internal/sample internal/store internal/store/conditiontest " +
 		"internal/store/erase internal/store/pgtest internal/store/verify kit/tokenizer request spec spec/paging spec/spectest",
-	"internal/store/terms": ". internal/query internal/store/inverted internal/store/postings internal/store/db kit/jsonspan spec",
+	"internal/store/terms": ". internal/query internal/store/inverted internal/store/postings internal/store/db kit/jsonspan " +
+		"kit/lockwatch spec",
 	"internal/store/verify": ". internal/query internal/store/catalog internal/store/codec internal/store/index " +
 		"internal/store/inverted internal/store/order internal/store/pages internal/store/postings " +
 		"internal/store/records internal/store/db internal/store/terms internal/store/wordrows internal/store/words",
 	"internal/store/wordrows": "internal/store/postings internal/store/db",
 	"internal/store/words":    ". internal/query internal/store/postings internal/store/wordrows kit/jsonspan kit/tokenizer spec",
-	"internal/tracing":        "kit/accesslog request",
-	"internal/tables":         ". internal/access internal/jsonapi internal/query kit/jsonspan kit/retry kit/suggest spec",
+	"internal/tracing":        "kit/accesslog kit/lockwatch request",
+	"internal/tables": ". internal/access internal/jsonapi internal/query kit/jsonspan kit/lockwatch kit/retry kit/suggest " +
+		"spec",
 	"internal/viewer": "internal/viewer/watches " +
 		". internal/access internal/access/seen internal/query internal/viewer/actions " +
 		"internal/viewer/administration internal/viewer/documents internal/viewer/list " +
@@ -175,9 +173,9 @@ var imports = map[string]string{
 	"internal/viewer/list": ". internal/access internal/crawl/overlap internal/export internal/query internal/viewer/actions " +
 		"internal/viewer/page internal/viewer/plan kit/csvline kit/cycle kit/jsonspan kit/limiter request spec",
 	"internal/viewer/trail": ". internal/audit internal/viewer/page internal/viewer/plan kit/csvline",
-	"internal/viewer/page": ". internal/access internal/actions internal/audit internal/credentials internal/export internal/forecast " +
-		"internal/query internal/signin internal/viewer/plan kit/accesslog kit/charset kit/header kit/jsonhttp kit/jsonspan " +
-		"internal/watch kit/limiter kit/lru kit/suggest request spec",
+	"internal/viewer/page": ". internal/access internal/actions internal/audit internal/credentials internal/export " +
+		"internal/forecast internal/query internal/signin internal/viewer/plan kit/accesslog kit/charset kit/header " +
+		"kit/jsonhttp kit/jsonspan internal/watch kit/limiter kit/lockwatch kit/lru kit/suggest request spec",
 	"internal/viewer/documents": ". docs internal/manual internal/viewer/page",
 	"internal/viewer/outlook":   ". internal/access internal/forecast internal/viewer/page internal/viewer/plan spec",
 	"internal/viewer/people":    ". internal/signin internal/viewer/page internal/viewer/plan kit/accesslog",
@@ -189,32 +187,32 @@ var imports = map[string]string{
 		"internal/search internal/signin internal/slowapi internal/store internal/store/storetest internal/viewer internal/viewer/page " +
 		"mirror request spec spec/spectest upstream",
 	"internal/viewer/watches": ". internal/query internal/viewer/page internal/watch internal/webhook",
-	"internal/watch":          ". internal/outbox internal/query internal/webhook kit/retry spec",
+	"internal/watch":          ". internal/outbox internal/query internal/webhook kit/lockwatch kit/retry spec",
 	"internal/webhook":        ".",
-	"internal/outbox":         ". internal/jobs",
-	"mirror": ". internal/query kit/jsonspan kit/lru kit/retry mirror/cache mirror/compose mirror/hints mirror/httpcache mirror/media " +
-		"mirror/shadow mirror/shared mirror/slide mirror/warm mirror/writes request spec",
-	"mirror/cache":               ". mirror/httpcache",
+	"internal/outbox":         ". internal/jobs kit/lockwatch",
+	"mirror": ". internal/query kit/jsonspan kit/lockwatch kit/lru kit/retry mirror/cache mirror/compose mirror/hints " +
+		"mirror/httpcache mirror/media mirror/shadow mirror/shared mirror/slide mirror/warm mirror/writes request spec",
+	"mirror/cache":               ". kit/lockwatch mirror/httpcache",
 	"mirror/compose":             ". internal/query kit/jsonspan request spec spec/paging",
 	"mirror/compose/composetest": ". internal/query kit/jsonspan spec",
-	"mirror/hints":               "spec",
+	"mirror/hints":               "kit/lockwatch spec",
 	"mirror/httpcache":           "kit/header",
-	"mirror/media":               ". kit/header request spec",
-	"mirror/shadow":              ". kit/jsonspan kit/suggest request spec",
-	"mirror/shared":              ". kit/lru mirror/httpcache request spec",
-	"mirror/slide":               ". kit/jsonspan kit/lru",
-	"mirror/warm":                ". spec",
-	"mirror/writes":              ". request",
+	"mirror/media":               ". kit/header kit/lockwatch request spec",
+	"mirror/shadow":              ". kit/jsonspan kit/lockwatch kit/suggest request spec",
+	"mirror/shared":              ". kit/lockwatch kit/lru mirror/httpcache request spec",
+	"mirror/slide":               ". kit/jsonspan kit/lockwatch kit/lru",
+	"mirror/warm":                ". kit/lockwatch spec",
+	"mirror/writes":              ". kit/lockwatch request",
 	"request":                    ". internal/query kit/header spec",
 	"spec":                       ". internal/graphql kit/header kit/jsonspan kit/suggest spec/paging spec/auth",
 	"spec/auth":                  ". kit/suggest",
 	"spec/spectest":              "spec upstream",
 	"spec/paging":                ". kit/jsonspan kit/suggest",
-	"upstream": ". kit/charset kit/header kit/jsonspan kit/onlinestat kit/retry kit/semaphore kit/suggest request spec " +
-		"upstream/body upstream/throttle upstream/tokens spec/auth",
-	"upstream/body":     ". kit/semaphore",
-	"upstream/throttle": ". kit/retry kit/touch request",
-	"upstream/tokens":   ". kit/retry",
+	"upstream": ". kit/charset kit/header kit/jsonspan kit/lockwatch kit/onlinestat kit/retry kit/semaphore kit/suggest " +
+		"request spec upstream/body upstream/throttle upstream/tokens spec/auth",
+	"upstream/body":     ". kit/lockwatch kit/semaphore",
+	"upstream/throttle": ". kit/lockwatch kit/retry kit/touch request",
+	"upstream/tokens":   ". kit/lockwatch kit/retry",
 }
 
 func TestTheTableOfImports(t *testing.T) {

@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"understudy"
 	"understudy/kit/retry"
+
+	"understudy/kit/lockwatch"
 )
 
 // Limits of the desk.
@@ -34,7 +35,7 @@ type desk struct {
 	closed chan struct{} // closed when no more jobs are handed out
 	close  func()        // closes it, once
 
-	mu      sync.Mutex
+	mu      lockwatch.Mutex
 	waiting []*worker // the worker that has waited longest comes first
 	news    bool      // whether there may be new jobs
 

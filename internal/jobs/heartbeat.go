@@ -5,10 +5,10 @@ package jobs
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/kit/retry"
 )
 
@@ -85,7 +85,7 @@ func (u *Run) endIfLapsed(now time.Time) {
 
 // trouble counts failed writes to the store. After each failure the runner pauses, each time longer.
 type trouble struct {
-	mu     sync.Mutex
+	mu     lockwatch.Mutex
 	err    error
 	pauses int // the number of consecutive pauses
 	end    time.Time

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/kit/semaphore"
 )
 
@@ -41,7 +42,7 @@ type Runner struct {
 
 // active holds the runs that have not ended.
 type active struct {
-	mu               sync.Mutex
+	mu               lockwatch.Mutex
 	runs             map[lease]*Run
 	waitingForMemory int    // the number of runs that wait for their memory
 	ended            []*Run // the runs that have done their work and whose results are not stored yet

@@ -7,11 +7,11 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
-	"sync"
 	"time"
 
 	"understudy"
 	"understudy/internal/jobs"
+	"understudy/kit/lockwatch"
 )
 
 // Run is the part of a job's run that a delivery needs. The job's key is the destination.
@@ -46,7 +46,7 @@ func MessageID(key []byte, format string, args ...any) understudy.ID[messages] {
 type Line struct {
 	busy chan struct{} // holds a value while a delivery runs
 
-	mu     sync.Mutex
+	mu     lockwatch.Mutex
 	queued time.Time // when a job was last added; zero if no job is known to wait or run
 }
 

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/kit/accesslog"
 	"understudy/kit/header"
+	"understudy/kit/lockwatch"
 	"understudy/kit/lru"
 	"understudy/request"
 	"understudy/spec"
@@ -231,7 +231,7 @@ const freshInterval = time.Second
 
 // freshLimiter limits how often one credential can force an upstream request for each key.
 type freshLimiter struct {
-	mu   sync.Mutex
+	mu   lockwatch.Mutex
 	last *lru.Cache[freshKey, time.Time]
 }
 

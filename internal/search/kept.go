@@ -11,6 +11,7 @@ import (
 	"understudy/internal/query"
 	"understudy/internal/search/aggregate"
 	"understudy/internal/search/columns"
+	"understudy/kit/lockwatch"
 	"understudy/kit/lru"
 )
 
@@ -19,7 +20,7 @@ const maxKept = 32 << 20
 
 // resultCache keeps the sums, or the counts, of the searches under one policy. It is safe for concurrent use.
 type resultCache struct {
-	mu          sync.Mutex // guards finding and creating runs
+	mu          lockwatch.Mutex // guards finding and creating runs
 	runs        *lru.Cache[string, *keptRun]
 	minRunBytes int64         // the assumed size of a small run, which limits the number of runs
 	readSlot    chan struct{} // holds a value while a background read runs, so that only one runs at a time

@@ -10,10 +10,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/kit/token"
 )
 
@@ -32,8 +32,8 @@ type Cookies struct {
 	now  func() time.Time
 	ring *token.Ring
 
-	mu   sync.Mutex // never held while kv is used
-	keys []datedKey // the keys that encrypt cookies, the newest first
+	mu   lockwatch.Mutex // never held while kv is used
+	keys []datedKey      // the keys that encrypt cookies, the newest first
 }
 
 type datedKey struct {

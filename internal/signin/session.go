@@ -15,10 +15,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/kit/token"
 )
 
@@ -70,7 +70,7 @@ type Sessions struct {
 	now      func() time.Time
 	browsers *token.Sealer // encrypts the cookies of known browsers; nil if no browser is known
 
-	mu    sync.Mutex // never held while kv is used
+	mu    lockwatch.Mutex // never held while kv is used
 	all   map[digest]*session
 	ended map[digest]bool // the sessions that have ended here and are perhaps still stored
 }

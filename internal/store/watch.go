@@ -4,15 +4,15 @@ package store
 
 import (
 	"context"
-	"sync"
 
 	"understudy/internal/store/db"
+	"understudy/kit/lockwatch"
 )
 
 // watchers are functions to call for each save. The goroutine with the writing connection calls them.
 type watchers struct {
 	pool *db.Pool
-	sync.Mutex
+	lockwatch.Mutex
 	next      int
 	callbacks map[int]func(*saving)
 }

@@ -18,7 +18,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +27,8 @@ import (
 	"understudy/internal/query"
 	"understudy/kit/suggest"
 	"understudy/spec"
+
+	"understudy/kit/lockwatch"
 )
 
 // Store has the changes and records. store.DB implements it.
@@ -75,7 +76,7 @@ type Tables struct {
 	o         Options
 	followers atomic.Pointer[map[string]*follower] // by source
 
-	mu sync.Mutex // held while followers are replaced
+	mu lockwatch.Mutex // held while followers are replaced
 }
 
 // New returns Tables without a target.

@@ -11,11 +11,11 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"understudy/kit/accesslog"
+	"understudy/kit/lockwatch"
 	"understudy/request"
 )
 
@@ -35,7 +35,7 @@ type Tracer struct {
 	client   http.Client
 	waiting  chan Request
 	dropped  atomic.Int64
-	mu       sync.Mutex
+	mu       lockwatch.Mutex
 	slow     []Request // the newest first
 }
 

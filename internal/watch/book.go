@@ -18,6 +18,7 @@ import (
 
 	"understudy"
 	"understudy/internal/outbox"
+	"understudy/kit/lockwatch"
 )
 
 // keyPrefix is the beginning of the keys under which watches are stored in the KV store.
@@ -32,7 +33,7 @@ type Book struct {
 	wake   chan struct{}
 	tests  chan struct{} // limits the number of concurrent test messages
 
-	mu      sync.Mutex // never held while the store is used
+	mu      lockwatch.Mutex // never held while the store is used
 	watches map[string]*entry
 }
 

@@ -135,7 +135,7 @@ func TestAStuckLockIsNamed(t *testing.T) {
 			t.Errorf("waiter %d: %+v is not in its order", i, g)
 		}
 	}
-	if text := r.String(); strings.Count(text, "\n") != 6 || !strings.Contains(text, holder) {
+	if text := r.String(); strings.Count(text, "\n") != 7 || !strings.Contains(text, holder) {
 		t.Errorf("as text:\n%s", text)
 	}
 	rw.Unlock()

@@ -193,9 +193,10 @@ func (t *times) summary(scale float64) Times {
 	return s
 }
 
-// String returns the findings and the locks that are held or waited for, as text.
+// String returns the findings and the locks that are held or waited for, as lines of text.
 func (r *Report) String() string {
 	var b strings.Builder
+	fmt.Fprintf(&b, "%d locks, %d findings, watched now: %v\n", len(r.Locks), len(r.Findings), r.Watching)
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "%s, %d times: %s\n", f.Kind, f.Count, strings.Join(f.Steps, "; "))
 	}

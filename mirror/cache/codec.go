@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 type Group struct {
 	kind     string
 	nonLists atomic.Int64 // the number of entries in memory that are not lists of records
-	mu       sync.Mutex
+	mu       lockwatch.Mutex
 	forms    map[string]*form
 }
 
@@ -69,7 +70,7 @@ type codec struct {
 
 // codecs creates codecs and counts the memory they use.
 type codecs struct {
-	mu               sync.Mutex
+	mu               lockwatch.Mutex
 	dictionariesLeft int // the number of dictionaries that may still be created
 	plain            *codec
 	created          atomic.Int64

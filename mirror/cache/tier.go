@@ -22,6 +22,8 @@ import (
 
 	"understudy"
 	"understudy/mirror/httpcache"
+
+	"understudy/kit/lockwatch"
 )
 
 const (
@@ -39,7 +41,7 @@ type Tier struct {
 	hasEvictedEncoded atomic.Bool // whether an encoded page was evicted because there was not enough memory
 	codecs            codecs
 
-	mu          sync.Mutex
+	mu          lockwatch.Mutex
 	limit       int64
 	small, main queue
 	ready       ring

@@ -6,9 +6,9 @@ package hints
 
 import (
 	"context"
-	"sync"
 	"time"
 
+	"understudy/kit/lockwatch"
 	"understudy/spec"
 )
 
@@ -47,7 +47,7 @@ type Options struct {
 // Queue has the records with a hint whose fetch is waiting, running, or less than a second old. It is safe for concurrent use.
 type Queue struct {
 	options Options
-	mu      sync.Mutex
+	mu      lockwatch.Mutex
 	hints   map[name]*hint
 	refused int64
 	running chan struct{} // a semaphore that limits how many fetches run at once

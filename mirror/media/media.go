@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/request"
 	"understudy/spec"
 )
@@ -94,7 +95,7 @@ type Cache struct {
 	cancel  context.CancelFunc
 	work    sync.WaitGroup // counts the running downloads
 
-	mu        sync.Mutex
+	mu        lockwatch.Mutex
 	downloads downloads
 }
 

@@ -6,10 +6,10 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"understudy/kit/lockwatch"
 	"understudy/spec"
 )
 
@@ -43,7 +43,7 @@ type List struct {
 	// the number of answers composed from records before upstream was asked, and how many of them were compared with upstream
 	answered, checked atomic.Int64
 
-	mu        sync.Mutex
+	mu        lockwatch.Mutex
 	agreement agreement
 	dirty     bool // whether the agreement has changed since it was stored
 }
@@ -87,7 +87,7 @@ const defaultChecks = 6
 
 // checks limits the requests to upstream that are sent only to compare lists.
 type checks struct {
-	mu       sync.Mutex
+	mu       lockwatch.Mutex
 	interval time.Duration // the minimum time between two requests that are sent only to compare lists
 	next     time.Time
 }

@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +27,8 @@ import (
 	"understudy/mirror/httpcache"
 	"understudy/request"
 	"understudy/spec"
+
+	"understudy/kit/lockwatch"
 )
 
 // Upstream is the part of package upstream that the cache needs.
@@ -85,7 +86,7 @@ type Cache struct {
 	sources map[string]*source
 	headers *lru.Cache[string, http.Header] // the parsed headers of pages, by the value of Page.Header
 
-	mu      sync.Mutex // is locked while stored responses for an address are replaced or deleted
+	mu      lockwatch.Mutex // is locked while stored responses for an address are replaced or deleted
 	running map[understudy.Key]*exchanges
 }
 

@@ -12,10 +12,10 @@ package slide
 import (
 	"hash/maphash"
 	"slices"
-	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/kit/lru"
 )
 
@@ -39,7 +39,7 @@ const (
 type Lists struct {
 	seed maphash.Seed
 
-	mu    sync.Mutex
+	mu    lockwatch.Mutex
 	lists *lru.Cache[string, *list]
 }
 

@@ -4,8 +4,9 @@ package warm
 
 import (
 	"cmp"
-	"sync"
 	"time"
+
+	"understudy/kit/lockwatch"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 // Budget is a token bucket for polls. It has room for as many tokens as there are polled kinds, and at least two, so
 // that all kinds may be polled at the same time after the start.
 type Budget struct {
-	mu           sync.Mutex
+	mu           lockwatch.Mutex
 	rate         float64 // the number of polls a second that the budget permits
 	pendingPolls float64 // the number of tokens that have been taken and not been replaced yet
 	at           time.Time

@@ -6,11 +6,11 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/request"
 )
 
@@ -45,7 +45,7 @@ type Set struct {
 	changes    atomic.Int64 // a number that increases whenever pages in memory become outdated
 	purges     atomic.Int64 // the number of purges
 
-	mu                  sync.Mutex
+	mu                  lockwatch.Mutex
 	stored              int64             // the last known generation of the store
 	lastWrites          map[string]int64  // the generation of the last write to each record
 	anyRecordGeneration int64             // the generation of the last write that may have touched any record

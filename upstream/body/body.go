@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 )
 
 // Reader reads the bodies of answers. It is safe for concurrent use.
@@ -182,7 +183,7 @@ func (r *Reader) keep(buf *bytes.Buffer) {
 
 // lengths remembers, for each name, the length of the last body, unless that body was light.
 type lengths struct {
-	mu sync.Mutex
+	mu lockwatch.Mutex
 	of map[string]int64
 }
 

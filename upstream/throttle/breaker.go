@@ -5,10 +5,10 @@ package throttle
 import (
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 )
 
 const (
@@ -35,7 +35,7 @@ type Breaker struct {
 	now func() time.Time
 	log *slog.Logger
 
-	mu        sync.Mutex
+	mu        lockwatch.Mutex
 	changed   chan struct{}    // closed and replaced whenever a waiting request should check again
 	pauses    map[string]pause // the pause of each key that failed
 	recent    recent

@@ -4,10 +4,10 @@ package throttle
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/request"
 )
 
@@ -28,7 +28,7 @@ type Budget struct {
 	now          func() time.Time
 	prefetchWait time.Duration // the maximum time that a request of ReasonPrefetch may wait
 
-	mu      sync.Mutex
+	mu      lockwatch.Mutex
 	rate    float64 // the rate and the number of slots of the settings
 	total   int
 	parts   int // the parts of this process, if several processes (nodes) use the budget

@@ -4,15 +4,15 @@ package throttle
 
 import (
 	"slices"
-	"sync"
 	"time"
 
+	"understudy/kit/lockwatch"
 	"understudy/request"
 )
 
 // Counts counts tries and keeps the last answer times. The zero value is ready for use.
 type Counts struct {
-	mu    sync.Mutex
+	mu    lockwatch.Mutex
 	stats request.SentCounts
 	spent [request.SpendingRetention / request.SpendingStep]span // the last spans of time, as a ring buffer
 	took  [120]time.Duration

@@ -13,10 +13,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"understudy"
+
+	"understudy/kit/lockwatch"
 )
 
 // The ways to get a token.
@@ -47,7 +48,7 @@ type Options struct {
 type Issuer struct {
 	o    Options
 	http *http.Client
-	mu   sync.Mutex // ensures that refresh tokens are used one after the other, because each may be valid only once
+	mu   lockwatch.Mutex // ensures that refresh tokens are used one after the other, because each may be valid only once
 
 	vaults map[string]*vault // by the first refresh token
 }

@@ -8,10 +8,10 @@ import (
 	"encoding/json"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 )
 
 const (
@@ -62,7 +62,7 @@ type Options struct {
 type Days struct {
 	o Options
 
-	mu      sync.Mutex
+	mu      lockwatch.Mutex
 	saved   days              // the counts as they were last saved
 	unsaved days              // what this process has counted since
 	seen    map[string]Counts // the result of Read at the last update

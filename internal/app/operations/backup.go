@@ -8,13 +8,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"sync"
 
 	"understudy"
 	"understudy/internal/backup"
 	"understudy/internal/diagnostics"
 	"understudy/internal/store"
 	"understudy/internal/store/contents"
+	"understudy/kit/lockwatch"
 )
 
 // Archiver writes backups.
@@ -27,8 +27,8 @@ type Archiver struct {
 	Log      *slog.Logger
 	Wake     chan diagnostics.Backup // has room for one element, which asks Run to begin
 
-	writing sync.Mutex // locked while a backup is written
-	mu      sync.Mutex
+	writing lockwatch.Mutex // locked while a backup is written
+	mu      lockwatch.Mutex
 	state   diagnostics.BackedUp
 }
 

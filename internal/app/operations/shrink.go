@@ -9,11 +9,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"understudy/internal/datadir"
 	"understudy/internal/diagnostics"
 	"understudy/internal/store"
+	"understudy/kit/lockwatch"
 )
 
 // Shrinker shrinks the database when a command asks for it.
@@ -23,7 +23,7 @@ type Shrinker struct {
 	Log  *slog.Logger
 	Wake chan struct{} // has room for one element, which asks Run to begin
 
-	mu    sync.Mutex
+	mu    lockwatch.Mutex
 	state diagnostics.Shrunk
 }
 

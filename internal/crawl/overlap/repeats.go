@@ -4,9 +4,9 @@ package overlap
 
 import (
 	"slices"
-	"sync"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 )
 
 // maxSights is twice the minimum number of rows that a Sights remembers.
@@ -23,7 +23,7 @@ type Repeat struct {
 
 // Sights remembers the rows that a walk has seen recently, by record. The zero Sights is empty.
 type Sights struct {
-	mu            sync.Mutex
+	mu            lockwatch.Mutex
 	recent, older map[int64]Repeat
 	pages         int
 	checks        int

@@ -14,13 +14,13 @@ import (
 	"net/http"
 	"runtime"
 	rt "runtime/pprof"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/pprof/profile"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 )
 
 // The kinds of profiles that can be taken.
@@ -61,9 +61,9 @@ type Recorder struct {
 	o      Options
 	began  time.Time
 	onCPU  atomic.Bool
-	mu     sync.Mutex
+	mu     lockwatch.Mutex
 	taking *Taking // nil if no profile is being taken
-	ring   sync.Mutex
+	ring   lockwatch.Mutex
 }
 
 // Taking is a profile that is being taken.

@@ -6,11 +6,11 @@ package columns
 import (
 	"iter"
 	"math/bits"
-	"sync"
 
 	"understudy"
 	"understudy/internal/query"
 	"understudy/kit/jsonspan"
+	"understudy/kit/lockwatch"
 	"understudy/spec"
 )
 
@@ -42,7 +42,7 @@ type Watch struct {
 
 // Table stores the columns of a kind, with one row per record. Its lock guards the columns and everything that reads them.
 type Table struct {
-	sync.Mutex
+	lockwatch.Mutex
 	Source string
 	Kind   *spec.Kind
 

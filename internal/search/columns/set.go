@@ -13,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/query"
+	"understudy/kit/lockwatch"
 	"understudy/spec"
 )
 
@@ -38,11 +39,11 @@ type Set struct {
 	limit int64
 	log   *slog.Logger
 
-	mu       sync.Mutex // guards tables and useCount; locked before the lock of a table
+	mu       lockwatch.Mutex // guards tables and useCount; locked before the lock of a table
 	tables   map[[2]string]*Table
 	useCount int64
 
-	closing sync.Mutex // guards Close and the start of background work; locked after the lock of a table
+	closing lockwatch.Mutex // guards Close and the start of background work; locked after the lock of a table
 	ctx     context.Context
 	cancel  context.CancelFunc
 	work    sync.WaitGroup

@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
 	"understudy"
 	"understudy/internal/store/catalog"
 	"understudy/internal/store/db"
+	"understudy/kit/lockwatch"
 )
 
 // maxBytes is the maximum size of all notes in memory.
@@ -44,7 +44,7 @@ type place struct{ source, kind, id string }
 type Book struct {
 	pool    *db.Pool
 	catalog *catalog.Catalog
-	mu      sync.RWMutex // guards the fields below; only the goroutine with the writing connection changes them
+	mu      lockwatch.RWMutex // guards the fields below; only the goroutine with the writing connection changes them
 	byPlace map[place]*understudy.Annotation
 	bytes   int64
 	version int64 // a number that grows with every change of an annotation

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"understudy"
@@ -17,6 +16,7 @@ import (
 	"understudy/internal/store/terms"
 	"understudy/internal/store/words"
 	"understudy/kit/jsonspan"
+	"understudy/kit/lockwatch"
 	"understudy/spec"
 )
 
@@ -49,7 +49,7 @@ type shapeName struct{ source, kind, shape string }
 type Catalog struct {
 	pool    *db.Pool
 	specs   map[string]*spec.Spec
-	mu      sync.RWMutex
+	mu      lockwatch.RWMutex
 	sources map[string]int64
 	kinds   map[kindName]*Kind
 	shapes  map[shapeName]*Shape

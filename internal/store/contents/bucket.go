@@ -16,11 +16,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"understudy"
 	"understudy/internal/store/db"
+	"understudy/kit/lockwatch"
 	"understudy/request"
 )
 
@@ -49,10 +49,10 @@ var errLongPath = &db.Fault{Reason: "its path is too long for the metadata of an
 type Bucket struct {
 	o       Options
 	objects *objects
-	slots   chan struct{} // a channel that limits how many contents are open at once
-	sweeps  sync.Mutex    // locked while the bucket is listed
+	slots   chan struct{}   // a channel that limits how many contents are open at once
+	sweeps  lockwatch.Mutex // locked while the bucket is listed
 
-	mu        sync.Mutex
+	mu        lockwatch.Mutex
 	putting   map[*putting]struct{}
 	undeleted map[recordTags]struct{} // the records whose contents could not be deleted yet
 	stats     FilesStats              // Files and Bytes are those of the last listing and what this process has stored since

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/request"
 )
 
@@ -85,10 +86,10 @@ type Files struct {
 	o     Options
 	slots chan struct{} // a channel that limits how many files are open at once
 
-	disk      sync.Mutex // locked while files are created or removed
-	undeleted []*file    // files of forgotten contents that could not be deleted yet; guarded by disk
+	disk      lockwatch.Mutex // locked while files are created or removed
+	undeleted []*file         // files of forgotten contents that could not be deleted yet; guarded by disk
 
-	mu      sync.Mutex // guards the fields below; never locked while waiting for disk
+	mu      lockwatch.Mutex // guards the fields below; never locked while waiting for disk
 	byKey   map[fileKey]*file
 	refs    map[[32]byte]int // the number of keys whose contents have the same bytes, by the SHA-256 of the bytes
 	loading loading

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 	"understudy/kit/retry"
 )
 
@@ -44,7 +45,7 @@ type Pool struct {
 
 	writing atomic.Pointer[callers] // the callers of the write that has the writing connection, or nil
 
-	mu     sync.Mutex
+	mu     lockwatch.Mutex
 	closed bool
 	active sync.WaitGroup // counts the calls of Write and UseReader that are running
 

@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"understudy/kit/lockwatch"
 )
 
 // evictPause is how long the evictor waits after an error, or after it has evicted all that it may evict.
@@ -14,7 +16,7 @@ const evictPause = time.Minute
 // background is the state of the eviction that runs in the background after saves.
 type background struct {
 	running chan struct{} // a channel of one element, which is full while a goroutine evicts
-	mu      sync.Mutex
+	mu      lockwatch.Mutex
 	ended   bool
 	end     context.CancelFunc
 	ctx     context.Context

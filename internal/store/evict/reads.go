@@ -5,10 +5,10 @@ package evict
 import (
 	"context"
 	"database/sql/driver"
-	"sync"
 	"time"
 
 	"understudy/internal/store/db"
+	"understudy/kit/lockwatch"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 
 // reads are the times when pages were read, in Unix seconds, by the page's number.
 type reads struct {
-	sync.Mutex
+	lockwatch.Mutex
 	at map[int64]int64
 }
 

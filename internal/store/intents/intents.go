@@ -11,8 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
+	"understudy/kit/lockwatch"
 	"understudy/kit/wal"
 	"understudy/request"
 )
@@ -24,7 +24,7 @@ import (
 // when Begin returns. A crash of the machine may lose a line of End. Then the next process requests the record once
 // more. Log is safe for concurrent use.
 type Log struct {
-	mu        sync.Mutex
+	mu        lockwatch.Mutex
 	path      string
 	file      *os.File
 	size      int64 // bytes of the lines in use; empty lines follow them

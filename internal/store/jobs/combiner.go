@@ -5,10 +5,10 @@ package jobs
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"understudy/internal/store/db"
+	"understudy/kit/lockwatch"
 )
 
 // batchTimeout is the longest time of a transaction for several callers.
@@ -18,7 +18,7 @@ const batchTimeout = 10 * time.Second
 // batch runs it. A single caller waits for nobody.
 type combiner[In, Out any] struct {
 	run     func(ctx context.Context, all []In) ([]Out, error) // returns one result for each value, in order
-	mu      sync.Mutex
+	mu      lockwatch.Mutex
 	running bool
 	waiting []*call[In, Out]
 }

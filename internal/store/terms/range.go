@@ -5,11 +5,11 @@ package terms
 import (
 	"database/sql/driver"
 	"strings"
-	"sync"
 
 	"understudy/internal/query"
 	"understudy/internal/store/db"
 	"understudy/internal/store/postings"
+	"understudy/kit/lockwatch"
 )
 
 var (
@@ -24,7 +24,7 @@ var (
 // as table span stores them. A range only grows and may be wider than the stored times. Ranges is safe for concurrent
 // use.
 type Ranges struct {
-	mu sync.RWMutex
+	mu lockwatch.Mutex
 	of map[rangeName]timeRange
 }
 
@@ -100,8 +100,8 @@ func (r *Ranges) add(seen map[rangeName]timeRange) {
 }
 
 func (r *Ranges) get(name rangeName) (timeRange, bool) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	one, ok := r.of[name]
 	return one, ok
 }

@@ -10,12 +10,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	_ "time/tzdata" // the time zone database, for hosts that have none
 
 	"understudy"
 	"understudy/internal/viewer/plan"
+	"understudy/kit/lockwatch"
 )
 
 const (
@@ -33,7 +33,7 @@ var zoneNames string
 // zones caches the time zones that browsers have requested.
 type zones struct {
 	home   *time.Location
-	mu     sync.Mutex
+	mu     lockwatch.Mutex
 	loaded map[string]*time.Location
 	at     time.Time     // the moment for which the options of the zone menu were rendered
 	drawn  template.HTML // the options of the menu, with the zones' offsets at that moment

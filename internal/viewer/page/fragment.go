@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/flate"
+
+	"understudy/kit/lockwatch"
 )
 
 const (
@@ -31,7 +33,7 @@ const (
 // Fragment is a piece of HTML that is the same in many responses.
 type Fragment struct {
 	Plain  []byte
-	mu     sync.Mutex
+	mu     lockwatch.Mutex
 	packed []packing
 }
 

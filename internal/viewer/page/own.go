@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"understudy"
+	"understudy/kit/lockwatch"
 
 	"understudy/internal/access"
 	"understudy/internal/viewer/plan"
@@ -25,7 +26,7 @@ type numbers struct {
 	v       *Visitor
 	ctx     context.Context
 	cancel  context.CancelFunc
-	mu      sync.Mutex
+	mu      lockwatch.Mutex
 	flights map[*plan.Kind]*flight // the running requests by kind, so that there is only one upstream request for each kind at a time
 	// the numbers that a role saw last, by source and role, which are used by pages that cannot wait
 	lastSeen *lru.Cache[string, map[string]bool]

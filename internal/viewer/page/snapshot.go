@@ -5,10 +5,10 @@ package page
 import (
 	"cmp"
 	"context"
-	"sync"
 	"time"
 
 	"understudy/internal/viewer/plan"
+	"understudy/kit/lockwatch"
 	"understudy/request"
 )
 
@@ -17,7 +17,7 @@ const maxSnapshotAge = time.Second
 
 // snapshots have the newest state of each source by its name. The zero value is ready to use.
 type snapshots struct {
-	mu   sync.Mutex
+	mu   lockwatch.Mutex
 	last map[string]timedSnapshot
 }
 

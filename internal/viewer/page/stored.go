@@ -8,13 +8,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/query"
 	"understudy/internal/viewer/plan"
+	"understudy/kit/lockwatch"
 	"understudy/spec"
 )
 
@@ -291,7 +291,7 @@ func (e *recordEditions) edition(ctx context.Context, h History, source string) 
 
 // recordEditions caches the edition of each source's records for one page.
 type recordEditions struct {
-	mu       sync.Mutex // guards the map of editions
+	mu       lockwatch.Mutex // guards the map of editions
 	editions map[string][2]int64
 }
 
