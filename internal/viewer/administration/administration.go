@@ -116,7 +116,7 @@ func adminLinks(q *page.Exchange, jobs []fact) (all []adminLink) {
 	}
 	if q.V.Options.Control != nil {
 		all = append(all, adminLink{page.ControlPrefix + "profile", "Profiles", "Where the server spends memory and time", nil},
-			adminLink{page.ControlPrefix + "slow", "Slow requests", "The recent slow requests, and where their time went", nil})
+			adminLink{page.ControlPrefix + "slow", "Slow requests", "The recent slow requests, and the stages of their answers", nil})
 	}
 	if q.V.Options.Watches != nil {
 		facts := watchFacts(q.V.Options.Watches.Watches(q.Rights.Caller, true))
