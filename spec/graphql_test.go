@@ -185,6 +185,13 @@ func TestAliases(t *testing.T) {
 	if _, err := s.Resolve("tracker", "/api/v3/../issues", ""); err == nil {
 		t.Error("dot segments behind an alias are not refused")
 	}
+	posted, err := s.ParsePost("tracker", "/api/graphql", "", "application/json", graphBody(t, `mutation { closeIssue { id } }`, ""))
+	if err != nil || posted.Target.Key.Path() != "/graphql" {
+		t.Errorf("a mutation by an alias: %+v (%v)", posted, err)
+	}
+	if !s.HasPostedRead("/api/graphql") {
+		t.Error("a POST to an alias is not examined")
+	}
 	for path, want := range map[string]bool{"/rate": true, "/api/v3/rate": true, "/x/rate": false, "/api/v3/rate/": false} {
 		if s.IsRatePath(path) != want {
 			t.Errorf("%s is the path of the limits: %v", path, !want)

@@ -146,6 +146,7 @@ func decodeParam(value json.RawMessage) (string, error) {
 
 // HasPostedRead reports whether a POST to a path may be a read, so that its body must be examined.
 func (s *Spec) HasPostedRead(path string) bool {
+	path = s.replaceAlias(path)
 	return s.IsGraphQLPath(path) || s.routes.findPosted(path) != nil
 }
 
@@ -259,6 +260,7 @@ func (s *Spec) ParsePost(source, path, rawQuery, contentType string, body []byte
 	if err != nil {
 		return Post{}, err
 	}
+	path = s.replaceAlias(path)
 	kind, _, err := mime.ParseMediaType(contentType)
 	if s.IsGraphQLPath(path) && (err != nil || kind != formType) {
 		return parseGraphQLPost(s, source, path, rawQuery, kind, body)

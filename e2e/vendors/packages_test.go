@@ -97,7 +97,11 @@ func (j judge) walk(t *testing.T, document string, phases ...string) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	drawn := j.settings(t, dir, j.draw(t, dir, document, web.URL, api.Plan()), web.URL)
+	proxy, public := "", ""
+	if j.host != "" {
+		proxy, public = "connect: {listen: \"127.0.0.1:0\"}\n", fmt.Sprintf(", public_url: %q", j.host)
+	}
+	drawn := j.settings(t, dir, j.draw(t, dir, document, web.URL, api.Plan()), web.URL, proxy, public)
 	var direct calls
 	if j.host == "" {
 		direct = j.call(t, web.URL, j.vendor.Secret, plan)
@@ -118,6 +122,15 @@ func (j judge) walk(t *testing.T, document string, phases ...string) {
 		got := j.through(t, server, dir, plan)
 		j.compare(t, phase, drawn, direct, got, api.Requests.Load()-before)
 	}
+	if j.host == "" {
+		return
+	}
+	if err := server.Stop(); err != nil { // then the package reaches the port of the source by TLS, still in the outage
+		t.Fatal(err)
+	}
+	j.settings(t, dir, drawn, web.URL, "tls: self\n", "")
+	server = rig.Start(t, dir, "serve")
+	j.compare(t, "outage", drawn, direct, j.call(t, server.URL("mine"), callerSecret, plan, trust(t, dir, printed(t, dir, "cert"))...), 0)
 }
 
 const callerSecret = "a-secret-of-the-callers-own"
@@ -162,12 +175,8 @@ func (j judge) draw(t *testing.T, dir, document, upstream string, plan []imitati
 }
 
 // settings writes the spec beside the settings of a server for it. It returns the spec.
-func (j judge) settings(t *testing.T, dir string, drawn []byte, upstream string) []byte {
+func (j judge) settings(t *testing.T, dir string, drawn []byte, upstream, more, public string) []byte {
 	t.Helper()
-	public, proxy := "", ""
-	if j.host != "" {
-		public, proxy = fmt.Sprintf(", public_url: %q", j.host), "connect: {listen: \"127.0.0.1:0\"}\n"
-	}
 	files := map[string]string{
 		"drawn.yaml": string(drawn), "up.secret": j.vendor.Secret, "caller.secret": callerSecret,
 		"understudy.yml": fmt.Sprintf(`data: ./data
@@ -177,7 +186,7 @@ viewer: {listen: "127.0.0.1:0", sign_in: none}
 credentials:
   - {name: walker, source: mine, secret: "file:caller.secret", role: all}
 log: {access: access.log}
-`, proxy, upstream, public),
+`, more, upstream, public),
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -197,19 +206,25 @@ func trust(t *testing.T, dir string, certificates []byte) []string {
 	return []string{"SSL_CERT_FILE=" + path, "REQUESTS_CA_BUNDLE=" + path}
 }
 
+// printed returns what a command prints in a folder.
+func printed(t *testing.T, dir, command string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), rig.Program, command)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 // through runs the package against the server: at the port of the source, or by way of the proxy.
 func (j judge) through(t *testing.T, server *binary.Server, dir string, plan []byte) calls {
 	t.Helper()
 	if j.host == "" {
 		return j.call(t, server.URL("mine"), callerSecret, plan)
 	}
-	cmd := exec.CommandContext(t.Context(), rig.Program, "ca")
-	cmd.Dir = dir
-	certificate, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return j.call(t, j.host, callerSecret, plan, append(trust(t, dir, certificate), "HTTPS_PROXY="+server.URL("connect"))...)
+	return j.call(t, j.host, callerSecret, plan, append(trust(t, dir, printed(t, dir, "ca")), "HTTPS_PROXY="+server.URL("connect"))...)
 }
 
 // call runs the package.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
@@ -97,6 +98,111 @@ func TestGhPrintsWhatItPrintsDirectly(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ghAt runs GitHub's command for a server of one's own. It returns all that the command prints, with HOST for the server and TOKEN for the
+// token.
+func ghAt(t *testing.T, server, certificate, token string, args ...string) string {
+	t.Helper()
+	host := strings.TrimPrefix(server, "https://")
+	cmd := exec.CommandContext(t.Context(), "gh", args...)
+	cmd.Env = append(rig.WithoutProxies(os.Environ()), "GH_HOST="+host, "GH_ENTERPRISE_TOKEN="+token, "SSL_CERT_FILE="+certificate,
+		"GH_CONFIG_DIR="+t.TempDir(), "GH_NO_UPDATE_NOTIFIER=1", "TZ=Europe/Berlin")
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatalf("gh: %v (is Debian's package gh installed? `make setup`)", err)
+	}
+	printed := strings.NewReplacer(host, "HOST", strings.Repeat("*", len(token)), "TOKEN").Replace(string(out))
+	return fmt.Sprintf("%sends with %d", printed, cmd.ProcessState.ExitCode())
+}
+
+// With GH_HOST, gh asks a drop-in port as it asks a GitHub Enterprise Server: by TLS, below /api.
+func TestGhPrintsTheSameAtADropInPort(t *testing.T) {
+	t.Parallel()
+	up := rig.StartAPI(t, "--shape", "github", "--records", "60", "--latency", "1ms", "--arrivals", "0").URL("slowapi")
+	dir := t.TempDir()
+	for name, text := range map[string]string{"token": rig.APIToken, "program": rig.ProgramSecret, "understudy.yml": fmt.Sprintf(`data: ./data
+tls: self
+viewer: {listen: "127.0.0.1:0", sign_in: none, role: all}
+sources:
+  github: {spec: github, upstream: %q, user: robin, secret: "file:token", listen: "127.0.0.1:0", rate: 2000}
+credentials:
+  - {name: program, source: github, secret: "file:program", role: all, allow: ["POST /graphql"]}
+`, up)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	house := rig.Start(t, dir, "serve")
+	command := exec.CommandContext(t.Context(), rig.Program, "cert")
+	command.Dir = dir
+	own, err := command.Output()
+	if err != nil {
+		t.Fatalf("understudy cert: %v", err)
+	}
+	ca := filepath.Join(dir, "ca.pem")
+	if err := os.WriteFile(ca, own, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	direct, directCA := enterprise(t, up)
+	for command, want := range map[string]string{
+		"auth status": "Logged in to HOST as robin",
+		"api --paginate repos/acme/tracker/issues?state=all&per_page=7": `"number":1,`,
+		"api user":                                 `"login":"robin"`,
+		"repo view acme/tracker":                   "Where work is tracked",
+		"repo view acme/nothing":                   "Could not resolve",
+		"issue list -R acme/tracker":               "OPEN",
+		"issue list -R acme/tracker -s all -L 120": "CLOSED",
+	} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			directly := ghAt(t, direct, directCA, rig.APIToken, strings.Fields(command)...)
+			if !strings.Contains(directly, want) {
+				t.Fatalf("directly: %.600s", directly)
+			}
+			for _, state := range []string{"cold", "warm"} {
+				if got := ghAt(t, house.URL("github"), ca, rig.ProgramSecret, strings.Fields(command)...); got != directly {
+					t.Errorf("%s: %.600s\ndirectly: %.600s", state, got, directly)
+				}
+			}
+		})
+	}
+}
+
+// enterprise is a simulated API at the paths of a GitHub Enterprise Server. It returns its address and the file of its certificate.
+func enterprise(t *testing.T, up string) (address, certificate string) {
+	t.Helper()
+	to, err := url.Parse(up)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s *httptest.Server
+	s = httptest.NewTLSServer(&httputil.ReverseProxy{
+		ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(to)
+			r.Out.URL.Path = strings.TrimPrefix(strings.TrimPrefix(r.In.URL.Path, "/api/v3"), "/api")
+			r.Out.Header.Set("Accept-Encoding", "identity")
+		},
+		ModifyResponse: func(r *http.Response) error {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return err
+			}
+			body = bytes.ReplaceAll(body, []byte(up), []byte(s.URL))
+			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+			r.Header.Set("Content-Length", fmt.Sprint(len(body)))
+			r.Header.Set("Link", strings.ReplaceAll(r.Header.Get("Link"), up, s.URL+"/api/v3"))
+			return nil
+		},
+	})
+	t.Cleanup(s.Close)
+	certificate = filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	if err := os.WriteFile(certificate, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s.URL, certificate
 }
 
 // What a mutation makes is in the next answer of a list that was held, whatever the client

@@ -187,7 +187,7 @@ func (a *Authority) signCertificate(host string) (*tls.Certificate, error) {
 	now := a.now()
 	names, addresses := split([]string{host})
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: host}, DNSNames: names, IPAddresses: addresses,
+		SerialNumber: serial, Subject: pkix.Name{Organization: []string{"Understudy"}}, DNSNames: names, IPAddresses: addresses,
 		NotBefore: now.Add(-clockSkew), NotAfter: slices.MinFunc([]time.Time{now.Add(hostLife), a.cert.NotAfter}, time.Time.Compare),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,

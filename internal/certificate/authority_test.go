@@ -85,6 +85,10 @@ func TestTheAuthorityIsForItsHostsAlone(t *testing.T) {
 		if err := verify(a.cert, leaf.Leaf, "other.example.com", c.at); err == nil {
 			t.Errorf("%s is taken for another host", host)
 		}
+		// OpenSSL takes a common name like 127.0.0.1 for a host, which the authority may not sign for.
+		if name := leaf.Leaf.Subject.CommonName; name != "" {
+			t.Errorf("%s has the common name %s", host, name)
+		}
 		if left := leaf.Leaf.NotAfter.Sub(c.at); left > 25*time.Hour {
 			t.Errorf("%s holds for %v", host, left)
 		}
