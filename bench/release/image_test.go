@@ -9,6 +9,8 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -149,7 +151,7 @@ func TestImageInAContainer(t *testing.T) {
 	checktest.MustNoError(t, err, "buildah from: %s", out)
 	settings, data := filepath.Join(work, "settings"), filepath.Join(work, "data")
 	checktest.MustNoError(t, errors.Join(os.Mkdir(settings, 0o755), os.Mkdir(data, 0o700), os.Chown(data, imageUser, imageUser)), "folders")
-	text := "sources: {web: {generic: \"http://127.0.0.1:9\", listen: \"127.0.0.1:0\", loopback: true}}\nviewer: {listen: \"127.0.0.1:0\", sign_in: users}\n"
+	text := "sources: {web: {generic: \"http://127.0.0.1:9\", listen: \"127.0.0.1:0\", loopback: true}}\nviewer: {listen: \"127.0.0.1:0\", sign_in: users}\ntls: self\n"
 	checktest.MustNoError(t, os.WriteFile(filepath.Join(settings, "understudy.yml"), []byte(text), 0o644), "settings")
 	users := filepath.Join(settings, "users")
 	checktest.MustNoError(t, errors.Join(os.WriteFile(users, nil, 0o600), os.Chown(users, imageUser, imageUser)), "users")
@@ -173,7 +175,14 @@ func TestImageInAContainer(t *testing.T) {
 		_ = served.Wait()
 		t.Fatalf("the server printed no address of the viewer; its log:\n%s", log.Bytes())
 	}
-	answer, err := http.Get(address + "/-/sign-in")
+	authority, err := inside("cert", "--config", "/etc/understudy/understudy.yml", "--data", "/data").Output()
+	checktest.MustNoError(t, err, "certificate")
+	roots := x509.NewCertPool()
+	checktest.MustTrue(t, roots.AppendCertsFromPEM(authority), "no certificate: %s", authority)
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	defer client.CloseIdleConnections()
+	checktest.MustTrue(t, strings.HasPrefix(address, "https://"), "address %s", address)
+	answer, err := client.Get(address + "/-/sign-in")
 	checktest.MustNoError(t, err, "request")
 	body, err := io.ReadAll(answer.Body)
 	checktest.MustTrue(t, err == nil && answer.Body.Close() == nil && answer.StatusCode == 200, "sign-in page: %d %v", answer.StatusCode, err)
