@@ -1,5 +1,5 @@
-// The commands for the process that uses a data folder: status, stop and reload. The settings command compares its settings
-// with the file.
+// The commands for the process that uses a data folder: status, stop, reload and restart. The settings command compares its
+// settings with the file.
 
 package main
 
@@ -181,6 +181,42 @@ func printPending(w io.Writer, pending config.Pending) error {
 		table.Add(terminal.Printable(d.Name), terminal.Printable(d.Running), terminal.Printable(d.File), needs)
 	}
 	return table.Print(w)
+}
+
+type restartCmd struct {
+	Server localFlags `embed:""`
+}
+
+// restartPatience is how long a server may take to listen again, with all tries.
+const restartPatience = time.Minute
+
+// Run lets the server replace itself by the program of its file, and waits until it listens again.
+func (c *restartCmd) Run(ctx context.Context, p *process) error {
+	began := time.Now()
+	run, err := c.Server.findServer(p)
+	if err == nil {
+		err = newLocalAdmin(run).ask(ctx, http.MethodPost, "/-/restart", nil, nil)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, restartPatience)
+	defer cancel()
+	err = poll(ctx, func() (bool, error) {
+		now, err := c.Server.findServer(p)
+		if alive := run.Process().Send(syscall.Signal(0)); errors.Is(alive, pidfile.ErrGone) {
+			return false, fmt.Errorf("process %d has ended; its log says why", run.PID)
+		}
+		return err == nil && now.Token != run.Token, nil // each start makes a new token
+	})
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("process %d does not listen again after %v; its log says why", run.PID, restartPatience)
+	}
+	if err == nil {
+		took := time.Since(began).Round(time.Millisecond)
+		_, err = fmt.Fprintf(p.stdout, "process %d has restarted and listens again after %v\n", run.PID, took)
+	}
+	return err
 }
 
 // findHolder returns the process that uses the data folder, also if it does not listen yet.

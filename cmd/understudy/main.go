@@ -51,6 +51,7 @@ type commands struct {
 	Status      statusCmd        `cmd:"" group:"run" help:"Show which server uses a data folder, and how it is."`
 	Stop        stopCmd          `cmd:"" group:"run" help:"Stop the server of a data folder, and wait until it has ended."`
 	Reload      reloadCmd        `cmd:"" group:"run" help:"Let a running server read its settings again, and say what was wrong."`
+	Restart     restartCmd       `cmd:"" group:"run" help:"Let a running server become its newest program, without losing a request."`
 	Check       checkCmd         `cmd:"" group:"run" help:"Check the settings file and show what it means."`
 	Settings    settingsCmd      `cmd:"" group:"run" help:"Print the settings file with all defaults, or compare it with the running server."`
 	Search      searchCmd        `cmd:"" group:"records" help:"Search the records of a running server."`

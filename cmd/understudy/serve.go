@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,8 +12,10 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -34,6 +37,9 @@ type serveCmd struct {
 	Data    string      `placeholder:"DIR" help:"Data folder (default: data of the settings file, else ./understudy-data)."`
 	Listen  listenFlags `embed:""`
 	Connect string      `placeholder:"HOST:PORT" help:"Address of the proxy that answers for the sources' own hosts (default: no proxy)."`
+	DryRun  bool        `name:"dry-run" help:"Read the settings, specs, users and secrets, and end."`
+
+	inherited frontend.Inherited
 }
 
 // listenFlags are the flags for the addresses on which a server listens.
@@ -46,15 +52,20 @@ type listenFlags struct {
 const maxReopens = 10
 
 // Run runs the server until the first signal.
-func (c *serveCmd) Run(ctx context.Context, p *process) error {
-	return restart(ctx, p.stderr, time.Second, func() (bool, error) { return c.serve(ctx, p) })
+func (c *serveCmd) Run(ctx context.Context, p *process) (err error) {
+	_, restarted := p.env(frontend.SocketsVariable)
+	if c.inherited, err = frontend.OpenInherited(p.env); err != nil {
+		return err
+	}
+	_ = os.Unsetenv(frontend.SocketsVariable) // the next program gets others
+	return restart(ctx, p.stderr, time.Second, restarted, func() (bool, error) { return c.serve(ctx, p) })
 }
 
 // restart calls serve until the server ends. It calls serve again after a pause has ended, and if another server answers for
-// the database. Such a server may refuse connections at first, so restart then goes on after an error. serve returns whether it
-// has answered requests.
-func restart(ctx context.Context, log io.Writer, pause time.Duration, serve func() (answered bool, err error)) error {
-	for replaced, tries := false, 0; ; tries++ {
+// the database. Such a server may refuse connections at first, so restart then goes on after an error. replaced says that this also holds
+// for the first call. serve returns whether it has answered requests.
+func restart(ctx context.Context, log io.Writer, pause time.Duration, replaced bool, serve func() (answered bool, err error)) error {
+	for tries := 0; ; tries++ {
 		answered, err := serve()
 		switch {
 		case ctx.Err() != nil:
@@ -72,7 +83,7 @@ func restart(ctx context.Context, log io.Writer, pause time.Duration, serve func
 	}
 }
 
-// serve runs the server.
+// serve runs the server. At a restart, it replaces the process by the program of its file.
 func (c *serveCmd) serve(ctx context.Context, p *process) (answered bool, err error) {
 	cfg, folderPath, secrets, err := c.readSettings(p)
 	if err != nil {
@@ -85,24 +96,71 @@ func (c *serveCmd) serve(ctx context.Context, p *process) (answered bool, err er
 		cfg, _, _, err := c.readSettings(p)
 		return cfg, err
 	}
-	dir, err := datadir.Open(cfg.Data, false)
-	if err != nil {
+	o := app.Options{Settings: cfg, Folder: folderPath, Secrets: secrets, By: "config", Version: version(), Stderr: p.stderr,
+		ReadSettings: again, Hangup: hup, Inherited: c.inherited, DryRun: c.DryRun}
+	if c.DryRun {
+		o.Dir, o.Stderr = &datadir.Dir{Path: cfg.Data}, io.Discard
+		_, err = app.Build(ctx, o)
 		return false, err
 	}
-	h, err := app.Build(ctx, app.Options{Settings: cfg, Folder: folderPath, Secrets: secrets, Dir: dir, By: "config", Version: version(),
-		Stderr: p.stderr, ReadSettings: again, Hangup: hup})
+	if o.Dir, err = datadir.Open(cfg.Data, false); err != nil {
+		return false, err
+	}
+	serving, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	if runtime.GOOS == "linux" {
+		o.Restart = func(ctx context.Context) error { return prepareRestart(ctx, end) }
+	}
+	h, err := app.Build(ctx, o)
 	if err != nil {
-		return false, errors.Join(err, dir.Close())
+		return false, errors.Join(err, o.Dir.Close())
 	}
 	printAnswering(p, time.Now())
 	h.PrintAddresses(p.stdout)
 	printReady(p.stdout)
 	manager := findManager(p)
 	manager.notify("READY=1")
-	forget := context.AfterFunc(ctx, func() { manager.notify("STOPPING=1") })
+	forget := context.AfterFunc(serving, func() {
+		if context.Cause(serving) == frontend.ErrRestart {
+			manager.notify("RELOADING=1") // until READY=1
+		} else {
+			manager.notify("STOPPING=1")
+		}
+	})
 	defer forget()
 	tasks := []frontend.Task{gctune.Task(p.env, cfg.Limits.MemoryLimit(os.ReadFile)), manager.watch(h)}
-	return true, errors.Join(h.Serve(ctx, nil, tasks), dir.Close())
+	err = errors.Join(h.Serve(serving, nil, tasks), o.Dir.Close())
+	if ctx.Err() == nil && context.Cause(serving) == frontend.ErrRestart {
+		if err != nil {
+			fmt.Fprintln(p.stderr, "understudy: before the restart:", err)
+		}
+		err = startNext(h.DescribeSockets())
+	}
+	return true, err
+}
+
+// prepareRestart ends the server for a restart, if the program that its file contains now accepts the settings.
+func prepareRestart(ctx context.Context, end context.CancelCauseFunc) error {
+	program, err := exec.LookPath(os.Args[0])
+	if err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, program, append(os.Args[1:], "--dry-run")...).CombinedOutput(); err != nil {
+		return fmt.Errorf("the server goes on, because %s could not start: %s (%w)", program, bytes.TrimSpace(out), err)
+	}
+	end(frontend.ErrRestart)
+	return nil
+}
+
+// startNext replaces the program of this process. The process keeps its number, and the sockets stay open.
+func startNext(sockets string) error {
+	program, err := exec.LookPath(os.Args[0])
+	if err != nil {
+		return err
+	}
+	signal.Ignore(syscall.SIGHUP) // it would end the next program before it listens to signals
+	err = syscall.Exec(program, os.Args, append(os.Environ(), frontend.SocketsVariable+"="+sockets))
+	return fmt.Errorf("restart %s: %w", program, err)
 }
 
 // readSettings returns the settings in the file or those that --generic makes. Flags override them.

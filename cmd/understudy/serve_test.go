@@ -36,7 +36,7 @@ func TestServerStartsAgain(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			calls := 0
-			err := restart(t.Context(), io.Discard, 1, func() (bool, error) {
+			err := restart(t.Context(), io.Discard, 1, false, func() (bool, error) {
 				calls++
 				return c.results[calls-1].answered, c.results[calls-1].err
 			})

@@ -54,6 +54,11 @@ type Options struct {
 	// whether the application runs a command: it opens no port except one for commands, on the loopback interface
 	Headless bool
 	Offline  bool // with Headless: whether no request is sent to the upstream, so that no secret is read
+	DryRun   bool // whether Build only reads the settings, specs, users and secrets
+	// Inherited are the sockets that the process got from its starter.
+	Inherited frontend.Inherited
+	// Restart begins a restart, which ends the context of Serve. If it is nil, there are no restarts.
+	Restart func(context.Context) error
 }
 
 // App is a built application. Serve closes everything that was opened.
@@ -125,6 +130,10 @@ func Build(ctx context.Context, o Options) (a *App, err error) {
 			return a, err
 		}
 	}
+	if o.DryRun {
+		_, err = readSecrets(ctx, o.Settings, a.sources, a.opts.Secrets)
+		return a, errors.Join(err, a.close())
+	}
 	for _, open := range []func(context.Context) error{
 		a.openStore, a.openAudit, a.openCredentials, a.openMirror, a.openJobs, a.openWork,
 	} {
@@ -170,7 +179,7 @@ func (a *App) Serve(ctx context.Context, first *frontend.Server, more []frontend
 	tasks := []frontend.Task{a.jobs.Run, a.eraser.Shrinker.Run, a.eraser.Archiver.Run}
 	if !a.opts.Offline {
 		tasks = slices.Concat(tasks, a.tasks, more)
-		defer context.AfterFunc(ctx, a.ports.end)()
+		defer context.AfterFunc(ctx, func() { a.ports.end(context.Cause(ctx)) })()
 	}
 	return errors.Join(frontend.Run(ctx, servers, tasks), a.close())
 }
@@ -181,6 +190,9 @@ func (a *App) PrintAddresses(w io.Writer) {
 		fmt.Fprintf(w, "%-9s %s\n", f.Name, f.URL())
 	}
 }
+
+// DescribeSockets returns the value of frontend.SocketsVariable after Serve has ended for a restart.
+func (a *App) DescribeSockets() string { return frontend.DescribeSockets(a.ports.servers) }
 
 // Commands returns where the application accepts commands: on the viewer's port or, if the application is headless,
 // on a separate port.

@@ -40,7 +40,7 @@ func (a *App) openPort(ctx context.Context, name, addr, flag string, refusal []b
 	if cfg.Sources[name] != nil { // only the ports of sources have an express lane
 		express, secure = cfg.Shares(os.ReadFile).Express, cfg.TLS.IsOnFor(cfg.Sources[name])
 	}
-	free, err := a.ports.listen(ctx, name, addr, flag, refusal, express, secure)
+	free, err := a.ports.listen(ctx, a.opts.Inherited, name, addr, flag, refusal, express, secure)
 	if err == nil {
 		a.closers = append(a.closers, free)
 	}
@@ -78,6 +78,9 @@ func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 		if err := a.openPort(ctx, config.MetricsName, at, "", frontend.PlainRefusal()); err != nil {
 			return err
 		}
+	}
+	if err := a.opts.Inherited.Close(); err != nil {
+		return err
 	}
 	if p, err = a.policies.withMadeCredentials(p, cfg); err != nil {
 		return err
@@ -148,7 +151,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	commands.IsEnding, commands.SettingsStatus = a.ports.ending.Load, a.settings.status
 	commands.SeesAll, commands.Profiles, commands.ListSlow = a.canSeeAll, a.ports.profiles, a.ports.tracer.ListSlow
 	if a.opts.ReadSettings != nil {
-		commands.Reload, commands.Compare = e.reload, e.compare
+		commands.Reload, commands.Compare, commands.Restart = e.reload, e.compare, a.opts.Restart
 		a.tasks = append(a.tasks, e.run)
 	}
 	routes := map[string]http.Handler{"/-/sync": a.crawler.Handler(token, a.audit), tables.Path: rows.NewHandler(token)}

@@ -5,6 +5,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -43,14 +44,18 @@ type ports struct {
 	ending   atomic.Bool
 }
 
-// listen binds a port, with an express lane of express bytes of memory, and with TLS if secure is true. It returns a function that
-// closes the port.
-func (p *ports) listen(ctx context.Context, name, addr, flag string, refusal []byte, express int64, secure bool) (func() error, error) {
-	l, err := frontend.Listen(ctx, addr, flag)
-	if err != nil {
-		return nil, err
+// listen takes the inherited sockets of a port or binds it, with an express lane of express bytes of memory, and with TLS if secure is
+// true. It returns a function that closes the port.
+func (p *ports) listen(ctx context.Context, in frontend.Inherited, name, addr, flag string, refusal []byte, express int64, secure bool,
+) (free func() error, err error) {
+	l, conns := in.Take(name, addr)
+	if l == nil {
+		if l, err = frontend.Listen(ctx, addr, flag); err != nil {
+			return nil, err
+		}
 	}
 	f := frontend.NewServer(name, l, nil, p.limits, refusal, p.log)
+	f.Use(addr, conns)
 	f.SetUnread(p.unread)
 	if express > 0 {
 		f.SetExpress(express)
@@ -84,9 +89,9 @@ func (p *ports) all() []*frontend.Server {
 	return append(slices.Clone(p.servers), p.tunnels.inside)
 }
 
-// end notes that the application is ending.
-func (p *ports) end() {
-	p.ending.Store(true)
+// end notes that the application is ending. Before a restart, all requests are still answered: by the next program.
+func (p *ports) end(cause error) {
+	p.ending.Store(!errors.Is(cause, frontend.ErrRestart))
 	p.profiles.Stop()
 }
 

@@ -217,6 +217,8 @@ type Options struct {
 	// Compare returns the response to GET /-/reload, without secrets: what a reload or a restart would change. If it is nil, there
 	// is no settings file.
 	Compare func(context.Context) (any, error)
+	// Restart begins a restart, if the next program can start. If it is nil, there is no such program.
+	Restart func(context.Context) error
 	// Credentials manages the credentials that are created at run time. If it is nil, no credential can be created.
 	Credentials Credentials
 	// Now returns the current time, from which the duration of a credential counts.
@@ -274,7 +276,7 @@ func New(o Options) *Diagnostics {
 // Routes returns the patterns that Handler serves.
 func Routes() []string {
 	return []string{
-		"/-/health", readyPath, "/-/stats", "/-/stats/figures", MetricsPath, "/-/purge", "/-/reload", "/-/credentials",
+		"/-/health", readyPath, "/-/stats", "/-/stats/figures", MetricsPath, "/-/purge", "/-/reload", "/-/restart", "/-/credentials",
 		"/-/credentials/{name}/rotate",
 		"/-/credentials/{name}/revoke", "/-/erase", "/-/erasures", "/-/explain", "/-/index", "/-/shrink", "/-/backup", "/-/resume",
 		"/-/slow", "/-/profile", "/-/profile/stop", "/-/profile/allocs", "/-/profile/cpu", "/-/profile/kept/{id}", "/-/locks",
@@ -295,6 +297,7 @@ func (d *Diagnostics) Handler() http.Handler {
 	mux.Handle("POST /-/purge", jsonapi.HandleBody(d.command(purgeTimeout, maxPurge), d.purge))
 	mux.Handle("GET /-/reload", jsonapi.Handle(d.command(reloadTimeout, 0), d.compare))
 	mux.Handle("POST /-/reload", jsonapi.Handle(d.command(reloadTimeout, 0), d.reload))
+	mux.Handle("POST /-/restart", jsonapi.Handle(d.command(reloadTimeout, 0), d.restart))
 	made := d.command(purgeTimeout, maxCredential)
 	if d.o.Credentials != nil {
 		mux.Handle("GET /-/credentials", jsonapi.Handle(made, d.listCredentials))

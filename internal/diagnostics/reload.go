@@ -1,4 +1,4 @@
-// This file makes the server read its settings, secrets and users again, and says what that would change.
+// This file makes the server read its settings, secrets and users again, and says what that would change. It also restarts the server.
 
 package diagnostics
 
@@ -48,4 +48,19 @@ func (d *Diagnostics) reload(ctx context.Context, c understudy.Caller, _ *http.R
 		return nil, fmt.Errorf("%w: %s", understudy.ErrInvalid, understudy.PlainText(err))
 	}
 	return Reloaded{NeedRestart: restart}, nil
+}
+
+// restart begins a restart of the server. If the next program cannot start, the status is 400 and the server goes on.
+func (d *Diagnostics) restart(ctx context.Context, c understudy.Caller, _ *http.Request) (any, error) {
+	if d.o.Restart == nil {
+		return nil, fmt.Errorf("%w: this server can't restart itself", understudy.ErrNotFound)
+	}
+	e := understudy.AuditEntry{Action: understudy.ActionAdminister, What: "restart"}
+	if err := jsonapi.RecordAudit(ctx, d.o.Audit, c, e); err != nil {
+		return nil, err
+	}
+	if err := d.o.Restart(ctx); err != nil {
+		return nil, fmt.Errorf("%w: %s", understudy.ErrInvalid, understudy.PlainText(err))
+	}
+	return nil, nil
 }

@@ -93,7 +93,7 @@ func (l *lane) readForNetHTTP(p []byte) (int, error) {
 			l.incoming.buf = l.incoming.buf[n:]
 			return n, nil
 		}
-		return l.c.stream.Read(p)
+		return l.c.readStream(p)
 	case l.handover.remaining == 0 && l.c.idle.Load() == 0:
 		return 0, l.watchClient()
 	case l.handover.remaining == 0:

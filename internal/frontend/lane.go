@@ -130,13 +130,20 @@ func (l *lane) read() error {
 		default:
 		}
 	}
-	n, err := l.incoming.socket.receive()
+	receive := l.incoming.socket.receive
+	if len(l.incoming.buf) == 0 && l.c.idle.Load() != 0 {
+		receive = l.receiveNext
+	}
+	n, err := receive()
 	l.incoming.buf = l.incoming.buf[:len(l.incoming.buf)+n]
 	if n > 0 {
 		return nil
 	}
 	return err
 }
+
+// receiveNext receives the first bytes of a request.
+func (l *lane) receiveNext() (int, error) { return l.c.awaitRequest(l.incoming.socket.receive) }
 
 // buffers is a pool of read buffers.
 var buffers = sync.Pool{New: func() any { return new([firstRead]byte) }}

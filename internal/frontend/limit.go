@@ -30,8 +30,15 @@ type limitListener struct {
 	refusal []byte      // the complete response for a refused connection
 	tls     *tls.Config // nil if the listener does not serve TLS
 
-	mu    lockwatch.Mutex
-	conns map[*conn]struct{}
+	mu     lockwatch.Mutex
+	conns  map[*conn]struct{}
+	first  []net.Conn // the connections of the process before a restart, which Accept returns first
+	copies []string   // the file descriptors for the next program, first that of the listening socket
+
+	restarts   atomic.Bool   // whether connections are copied for the next program
+	stopped    chan struct{} // closed when a restart has ended Accept
+	closed     chan struct{} // closed together with the listener
+	closeFirst sync.Once
 
 	lingering   sync.WaitGroup // waits for the refused connections that are still reading
 	lingerSlots chan struct{}  // limits the refused connections that are still reading
@@ -54,7 +61,7 @@ const (
 
 func newLimitListener(l net.Listener, limit int, refusal []byte) *limitListener {
 	b := &limitListener{Listener: l, now: time.Now, refusal: refusal, conns: map[*conn]struct{}{},
-		lingerSlots: make(chan struct{}, maxLingering)}
+		lingerSlots: make(chan struct{}, maxLingering), stopped: make(chan struct{}), closed: make(chan struct{})}
 	b.limit.Store(int64(limit))
 	return b
 }
@@ -65,8 +72,13 @@ const http2 = "h2"
 // Accept waits for a connection within the limit. A TLS connection has completed its handshake.
 func (b *limitListener) Accept() (net.Conn, error) {
 	for {
-		nc, err := b.Listener.Accept()
+		nc, err := b.acceptNext()
 		if err != nil {
+			if b.restarts.Load() {
+				close(b.stopped)
+				<-b.closed
+				return nil, net.ErrClosed
+			}
 			if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && b.dropIdle(minIdle) {
 				continue
 			}
@@ -89,8 +101,19 @@ func (b *limitListener) Accept() (net.Conn, error) {
 	}
 }
 
+// acceptNext returns the connections of the process before a restart, and then new ones.
+func (b *limitListener) acceptNext() (net.Conn, error) {
+	if len(b.first) == 0 {
+		return b.Listener.Accept()
+	}
+	nc := b.first[0]
+	b.first = b.first[1:]
+	return nc, nil
+}
+
 // Close stops accepting, and waits for the refused connections that are still reading.
 func (b *limitListener) Close() error {
+	b.closeFirst.Do(func() { close(b.closed) })
 	err := b.Listener.Close()
 	b.lingering.Wait()
 	return err
@@ -192,7 +215,7 @@ func (b *limitListener) noteState(nc net.Conn, s http.ConnState) {
 	case http.StateActive:
 		c.idle.Store(0)
 	case http.StateIdle:
-		c.begun.Store(false)
+		c.begun.Store(c.hasAhead.Load())
 		c.idle.Store(b.now().UnixNano())
 	}
 }
@@ -204,7 +227,9 @@ type conn struct {
 	listener      *limitListener
 	idle          atomic.Int64 // the start of the connection's idle time in nanoseconds; 0 while it is busy
 	begun         atomic.Bool  // whether a part of a request has arrived
+	hasAhead      atomic.Bool  // whether the last read was that of one byte, by which net/http watches the client during an answer
 	handlerAsked  atomic.Bool  // whether a handler has been called for the request
+	state         atomic.Int32 // such as awaitsRequest
 	deadline      atomic.Int64 // the read deadline in nanoseconds
 	closed        atomic.Bool
 	isInHandshake atomic.Bool // whether the TLS handshake has begun and has not ended
@@ -213,13 +238,16 @@ type conn struct {
 
 // Read reads from the connection. It counts requests that do not arrive before their deadline.
 func (c *conn) Read(p []byte) (int, error) {
-	read := c.stream.Read
+	read := c.readStream
 	if c.lane != nil {
 		read = c.lane.readForNetHTTP
 	}
 	n, err := read(p)
 	if n > 0 && !c.begun.Load() {
 		c.begun.Store(true)
+	}
+	if n > 0 && (len(p) == 1) != c.hasAhead.Load() {
+		c.hasAhead.Store(len(p) == 1)
 	}
 	// net/http stops its own background read with a deadline in the past, which is no slow request.
 	if err != nil && errors.Is(err, os.ErrDeadlineExceeded) && c.begun.Load() && c.deadline.Load() > int64(time.Hour) {

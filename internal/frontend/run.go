@@ -44,7 +44,12 @@ func Run(ctx context.Context, faces []*Server, tasks []Task) error {
 	stopErrs := make([]error, len(faces))
 	var sg sync.WaitGroup
 	for i, f := range faces {
-		sg.Go(func() { stopErrs[i] = f.stop(stopCtx) })
+		sg.Go(func() {
+			if errors.Is(context.Cause(ctx), ErrRestart) {
+				f.copySockets(stopCtx)
+			}
+			stopErrs[i] = f.stop(stopCtx)
+		})
 	}
 	sg.Wait()
 	wg.Wait()

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"syscall"
 
 	"understudy/internal/config"
@@ -21,6 +22,8 @@ import (
 // Server is a server that listens on one port.
 type Server struct {
 	Name     string
+	address  string   // the address of the settings
+	onStop   []func() // the functions that are called when the shutdown begins
 	listener *limitListener
 	handler  *swapHandler
 	server   *http.Server
@@ -181,7 +184,11 @@ func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // AddShutdownHook registers a function that is called when the shutdown begins.
-func (f *Server) AddShutdownHook(end func()) { f.server.RegisterOnShutdown(end) }
+func (f *Server) AddShutdownHook(end func()) {
+	end = sync.OnceFunc(end)
+	f.onStop = append(f.onStop, end)
+	f.server.RegisterOnShutdown(end)
+}
 
 // Addr returns the address of the server.
 func (f *Server) Addr() net.Addr { return f.listener.Addr() }

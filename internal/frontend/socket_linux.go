@@ -126,3 +126,6 @@ func (o *output) removeWritten(n int) {
 		part.SetLen(len(rest))
 	}
 }
+
+// copySocket returns a copy of a file descriptor that stays open in the next program.
+func copySocket(fd uintptr) (int, error) { return syscall.Dup(int(fd)) }

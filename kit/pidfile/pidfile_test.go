@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -142,6 +144,103 @@ func TestStrangerGetsNoSignal(t *testing.T) {
 		checktest.True(t, errors.Is(p.Send(syscall.SIGKILL), pidfile.ErrGone), "%s: a stranger gets the signal", name)
 	}
 	checktest.NoError(t, c.cmd.Process.Signal(syscall.Signal(0)), "the stranger")
+}
+
+// TestRecycledNumberGetsNoSignal: in a namespace of process numbers, another process really gets the number of one that was killed.
+func TestRecycledNumberGetsNoSignal(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems have no namespaces of process numbers")
+	}
+	const inside = "UNDERSTUDY_PIDFILE_NAMESPACE"
+	if os.Getenv(inside) == "" {
+		unshare := []string{"--pid", "--fork", "--mount-proc"}
+		if err := exec.Command("unshare", append(unshare, "true")...).Run(); err != nil {
+			t.Skipf("this user may not make a namespace of process numbers: %v", err)
+		}
+		unshare = append(unshare, os.Args[0], "-test.run=^TestRecycledNumberGetsNoSignal$", "-test.v")
+		c := exec.CommandContext(t.Context(), "unshare", unshare...)
+		c.Env = append(os.Environ(), inside+"=1")
+		out, err := c.CombinedOutput()
+		checktest.MustNoError(t, err, "test in a namespace of its own: %s", out)
+		checktest.True(t, strings.Contains(string(out), "--- PASS: TestRecycledNumberGetsNoSignal"), "the test did not run: %s", out)
+		return
+	}
+	dir := t.TempDir()
+	first := start(t, dir)
+	var p pidfile.Process
+	checktest.MustNoError(t, pidfile.Read(filepath.Join(dir, "run.json"), &p), "read")
+	checktest.MustNoError(t, p.Send(syscall.SIGKILL), "kill")
+	_, _ = first.cmd.Process.Wait() // it was killed
+	checktest.MustNoError(t, os.WriteFile("/proc/sys/kernel/ns_last_pid", fmt.Append(nil, p.PID-1), 0), "choose the next number")
+	stranger := start(t, t.TempDir())
+	checktest.MustEqual(t, stranger.cmd.Process.Pid, p.PID, "number of the stranger")
+	checktest.True(t, errors.Is(p.Send(syscall.SIGKILL), pidfile.ErrGone), "the stranger gets the signal")
+	checktest.NoError(t, stranger.cmd.Process.Signal(syscall.Signal(0)), "the stranger")
+}
+
+const becomesVariable = "UNDERSTUDY_PIDFILE_BECOMES"
+
+// TestBecomingChild is the child of TestProgramsOfOneProcess: it replaces its program a number of times.
+func TestBecomingChild(t *testing.T) {
+	left, err := strconv.Atoi(os.Getenv(becomesVariable))
+	if err != nil {
+		return
+	}
+	if left == 0 {
+		fmt.Println("last program")
+		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+		return
+	}
+	env := append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, becomesVariable) }),
+		fmt.Sprintf("%s=%d", becomesVariable, left-1))
+	checktest.NoError(t, syscall.Exec(os.Args[0], os.Args, env), "exec")
+}
+
+// startOf returns when a process started, as Process.Start.
+func startOf(t *testing.T, pid int) uint64 {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		return 0
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	checktest.MustNoError(t, err, "read the times of the process")
+	start, err := strconv.ParseUint(strings.Fields(string(stat))[21], 10, 64) // the name of a test binary has no space
+	checktest.MustNoError(t, err, "read the start of the process")
+	return start
+}
+
+// TestProgramsOfOneProcess: a process that replaces its program lives all the time.
+func TestProgramsOfOneProcess(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("a process of Windows has one program")
+	}
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestBecomingChild$")
+	c.Env = append(os.Environ(), fmt.Sprint(becomesVariable, "=", sample.Count(10, 500)))
+	in, err := c.StdinPipe()
+	checktest.MustNoError(t, err, "stdin")
+	out, err := c.StdoutPipe()
+	checktest.MustNoError(t, err, "stdout")
+	checktest.MustNoError(t, c.Start(), "start")
+	self := pidfile.Self()
+	p := pidfile.Process{PID: c.Process.Pid, Boot: self.Boot, Start: startOf(t, c.Process.Pid)}
+	ended := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(out).ReadString('\n') // an error leaves the line empty
+		ended <- line
+	}()
+	for {
+		select {
+		case line := <-ended:
+			checktest.Equal(t, line, "last program\n", "what the last program says")
+			checktest.NoError(t, in.Close(), "let it end")
+			checktest.NoError(t, c.Wait(), "end")
+			return
+		default:
+			checktest.MustNoError(t, p.Send(syscall.Signal(0)), "a process that has become another program")
+		}
+	}
 }
 
 // A process that has ended and that nobody has waited for is gone, too.

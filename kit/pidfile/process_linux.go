@@ -22,15 +22,16 @@ var bootID = sync.OnceValue(func() string {
 })
 
 // startOf returns when a process started, in ticks since the boot, and whether it lives. A process that has ended and whose parent has not
-// asked for its exit code (a zombie) does not live.
+// asked for its exit code (a zombie) does not live. At an exec, the first thread is a zombie for a moment, while another one lives.
 func startOf(pid int) (start uint64, alive bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, false
 	}
-	// The second field is the name in parentheses, which may contain any byte. State is the third field, and the start the 22nd.
+	// The second field is the name in parentheses, which may contain any byte. State is the third field, the number of threads the 20th, and
+	// the start the 22nd.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 20 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+	if len(fields) < 20 || fields[0][0] == 'Z' && string(fields[17]) == "1" || fields[0][0] == 'X' {
 		return 0, false
 	}
 	start, err = strconv.ParseUint(string(fields[19]), 10, 64)
