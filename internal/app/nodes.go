@@ -76,7 +76,8 @@ func (a *App) openFleet(ctx context.Context) error {
 	}
 	o := fleet.Options{
 		Table: a.db.Nodes, Refresh: a.db.Refresh, KV: a.db.KV, Now: time.Now, SharedNow: a.db.Jobs.Now, Logger: a.log,
-		Client: &http.Client{Timeout: pokeClientTimeout}, Replaced: time.Since(a.saved.history.Since).Abs() < replacedTime,
+		Client: &http.Client{Timeout: pokeClientTimeout}, Fingerprint: func() string { return a.ports.tls.Fingerprint() },
+		Replaced: time.Since(a.saved.history.Since).Abs() < replacedTime,
 		Node: nodes.Node{ID: host + "-" + strings.ToLower(rand.Text()[:6]), Version: a.opts.Version,
 			Settings: fleet.NewSettings(cfg.SharedSettings())},
 	}
@@ -212,7 +213,8 @@ func (h *figures) readNodes() (all []request.Node, current bool) {
 		return nil, true
 	}
 	for _, n := range h.fleet.Nodes() {
-		all = append(all, request.Node{ID: n.ID, Self: n.ID == h.fleet.ID(), URL: n.URL, Version: n.Version,
+		url, _, _ := strings.Cut(n.URL, "#")
+		all = append(all, request.Node{ID: n.ID, Self: n.ID == h.fleet.ID(), URL: url, Version: n.Version,
 			Lease: n.Left.Milliseconds(), Behind: n.Behind})
 	}
 	return all, h.fleet.IsCurrent()

@@ -33,6 +33,8 @@ func (c *Settings) check() error {
 	}
 	if err := checkURL(c.Nodes.URL); err != nil {
 		bad("nodes.url: %w", err)
+	} else if c.TLS.IsOn() && strings.HasPrefix(c.Nodes.URL, "http:") {
+		bad("nodes.url: %s: the viewer's port serves TLS; write https", c.Nodes.URL)
 	}
 	if err := checkURL(c.Tracing.Endpoint); err != nil {
 		bad("tracing.endpoint: %w", err)

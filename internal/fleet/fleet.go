@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/certificate"
 	"understudy/internal/store/nodes"
 	"understudy/kit/retry"
 	"understudy/request"
@@ -70,7 +71,9 @@ type Options struct {
 	// Replaced says that other nodes may have leases from a database that was replaced by this one.
 	Replaced bool
 	Client   *http.Client // sends the pokes; nil means http.DefaultClient
-	Now      func() time.Time
+	// Fingerprint returns the fingerprint of the key with which this node serves TLS, or "" without TLS. It may be nil.
+	Fingerprint func() string
+	Now         func() time.Time
 	// SharedNow is a clock that all nodes share: the database's. The zero value means Now.
 	SharedNow func() time.Time
 	Logger    *slog.Logger
@@ -85,6 +88,7 @@ type Fleet struct {
 	all   atomic.Pointer[renewal] // the last renewal
 	wake  chan struct{}
 	pokes pokes
+	known *http.Client // sends pokes to nodes that serve TLS
 
 	budgets map[string]*budget // by source
 
@@ -115,6 +119,7 @@ func New(o Options) *Fleet {
 	if o.Replaced {
 		f.quiet = f.uptime() + int64(nodes.Lease)
 	}
+	f.known = &http.Client{Transport: &http.Transport{TLSClientConfig: certificate.NewClientConfig(f.isNode)}}
 	f.pokes.sending = make(chan struct{}, maxPokes)
 	f.writes = writes{open: map[int64]request.Invalidation{}, owed: map[int64]bool{}, noting: make(chan struct{}, 1)}
 	return f
@@ -212,7 +217,11 @@ func (f *Fleet) renew(ctx context.Context) error {
 		return err
 	}
 	begin := f.uptime()
-	all, err := f.o.Table.Renew(ctx, f.o.Node)
+	node := f.o.Node
+	if f.o.Fingerprint != nil && f.o.Fingerprint() != "" {
+		node.URL += "#" + f.o.Fingerprint() // it may have changed
+	}
+	all, err := f.o.Table.Renew(ctx, node)
 	ended := !f.IsCurrent()
 	if err == nil && begin >= f.rechecked+int64(recheckInterval) {
 		f.recheckWrites(ctx, all)

@@ -3,7 +3,10 @@ package fleet_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -331,4 +334,51 @@ func TestReplacedDatabase(t *testing.T) {
 		took := time.Since(began)
 		checktest.True(t, nodes.Lease-100*time.Millisecond < took && took <= nodes.Lease, "the first call returns after %v", took)
 	})
+}
+
+// heard is a log that tells when it is written to.
+type heard chan string
+
+func (n heard) Write(p []byte) (int, error) {
+	select {
+	case n <- string(p):
+	default:
+	}
+	return len(p), nil
+}
+
+// Nodes with TLS poke each other only if the database has the key of the node that answers, whatever its certificate says.
+func TestPokesOverTLS(t *testing.T) {
+	for _, isRight := range []bool{true, false} {
+		table, seen, refused := &fakeTable{}, make(heard, 1), make(heard, 1)
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = seen.Write([]byte(r.Method + " " + r.URL.Path))
+		}))
+		server.Config.ErrorLog = log.New(refused, "", 0)
+		server.StartTLS()
+		defer server.Close()
+		key := sha256.Sum256(server.Certificate().RawSubjectPublicKeyInfo)
+		if !isRight {
+			key[0]++
+		}
+		other := nodes.Node{ID: "b", Seen: 6, Left: time.Minute, URL: server.URL + "#" + hex.EncodeToString(key[:])}
+		table.set([]nodes.Node{other}, nil)
+		a := fleet.New(fleet.Options{Table: table, Node: nodes.Node{ID: "a"}, Secret: understudy.NewSecret("s3cret"),
+			Refresh: func(context.Context) error { return nil }})
+		checktest.MustNoError(t, a.Join(t.Context(), ""), "join")
+		awaited := make(chan struct{})
+		go func() { a.Await(7); close(awaited) }()
+		select {
+		case got := <-seen:
+			checktest.True(t, isRight, "another server got the poke")
+			checktest.Equal(t, got, http.MethodPost+" "+fleet.PokePath, "the poke")
+		case text := <-refused:
+			checktest.True(t, !isRight, "the node is refused: %s", text)
+		case <-awaited:
+			t.Errorf("no poke arrives; right key: %v", isRight)
+		}
+		other.Seen = 7
+		table.set([]nodes.Node{other}, nil)
+		<-awaited
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,15 +86,25 @@ func (p *pokes) end(id string) {
 func (f *Fleet) sendPoke(n nodes.Node) {
 	ctx, cancel := context.WithTimeout(context.Background(), pokeTimeout)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(n.URL, "/")+PokePath, nil)
+	url, _, hasTLS := strings.Cut(n.URL, "#")
+	client := f.o.Client
+	if hasTLS {
+		client = f.known
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(url, "/")+PokePath, nil)
 	if err != nil {
 		return
 	}
 	at := strconv.FormatInt(f.o.Now().Unix(), 10)
 	r.Header.Set(pokeHeader, at+":"+f.sign(at, n.ID))
-	if answer, err := f.o.Client.Do(r); err == nil {
+	if answer, err := client.Do(r); err == nil {
 		_ = answer.Body.Close()
 	}
+}
+
+// isNode reports whether a fingerprint is that of a node in the database.
+func (f *Fleet) isNode(fingerprint string) bool {
+	return slices.ContainsFunc(f.Nodes(), func(n nodes.Node) bool { return strings.HasSuffix(n.URL, "#"+fingerprint) })
 }
 
 // sign returns the signature of a time for the receiving node.

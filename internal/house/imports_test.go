@@ -70,7 +70,7 @@ var imports = map[string]string{
 		"kit/jsonhttp kit/lockwatch request",
 	"internal/diagnostics/profile": ". kit/lockwatch",
 	"internal/export":              ". kit/limiter",
-	"internal/fleet":               ". internal/store/nodes kit/accesslog kit/lockwatch kit/retry request",
+	"internal/fleet":               ". internal/certificate internal/store/nodes kit/accesslog kit/lockwatch kit/retry request",
 	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/webhook kit/jsonhttp kit/jsonspan " +
 		"kit/limiter kit/lockwatch kit/suggest kit/token request spec",
 	"internal/frontend": ". internal/config kit/jsonhttp kit/lockwatch kit/lru",

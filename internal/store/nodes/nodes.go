@@ -21,8 +21,9 @@ const Lease = 2 * time.Second
 
 // Node is one process that shares the database.
 type Node struct {
-	ID       string        `json:"id"`
-	URL      string        `json:"url,omitempty"` // the URL at which other nodes reach it; "" if they cannot reach it
+	ID string `json:"id"`
+	// URL is where other nodes reach it; "" if they cannot reach it. With TLS its fragment is the fingerprint of the node's key.
+	URL      string        `json:"url,omitempty"`
 	Version  string        `json:"version"`
 	Settings string        `json:"-"` // the settings that must be equal on all nodes, in a form that reveals nothing secret
 	Started  time.Time     `json:"started"`
@@ -49,7 +50,7 @@ func NewStatement(before, after string) *db.Statement {
 var (
 	putNode = NewStatement("INSERT INTO node (id, url, version, settings, started, seen, alive, knows) SELECT ?1, ?2, ?3, ?4, now, ?5, "+
 		"now + ?6, ?7 FROM (SELECT ",
-		" AS now) clock WHERE true ON CONFLICT (id) DO UPDATE SET seen = excluded.seen, alive = excluded.alive")
+		" AS now) clock WHERE true ON CONFLICT (id) DO UPDATE SET url = excluded.url, seen = excluded.seen, alive = excluded.alive")
 	selectNodes = NewStatement("SELECT id, url, version, settings, started, seen, position - seen, needs, alive - ",
 		", (SELECT value FROM kv WHERE name = '"+notePrefix+"' || id), writes, parts FROM node CROSS JOIN counter CROSS JOIN budget ORDER BY id")
 	updateParts = &db.Statement{Head: "UPDATE budget SET writes = writes + 1, parts = ?1 WHERE writes = ?2 RETURNING 1"}
