@@ -1,15 +1,18 @@
-// This file sends requests to a source that is down, to find out whether it works again.
+// This file sends requests to find out whether a source works, again or at all.
 
 package upstream
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"strconv"
 	"time"
 
+	"understudy"
 	"understudy/request"
 	"understudy/spec"
+	"understudy/upstream/throttle"
 )
 
 // Run sends probes while the source is down or refuses the credential. The first probe is sent after 1 s, the next
@@ -60,6 +63,32 @@ func (c *Client) probe(ctx context.Context) {
 	g.reason = request.ReasonCheck
 	// The result is only for the breaker, so the page is discarded.
 	_, _, _ = g.try(ctx, true)
+}
+
+// Check requests the cheapest list once, without another try, for a person who looks for a fault. The status is 0 if there was no
+// answer. failed says why the answer cannot be used. left is nil if the upstream does not say how many requests it still accepts.
+func (c *Client) Check(ctx context.Context) (status int, h http.Header, left *throttle.Allowance,
+	failed *understudy.UpstreamError, err error) {
+	t, err := chooseProbeTarget(c.o.Source)
+	if err != nil {
+		return 0, nil, nil, nil, err
+	}
+	g := &attempt{c: c, f: &request.Fetch{Target: t}, reason: request.ReasonCheck, key: t.Key.URI}
+	if _, err := c.budget.Take(ctx, g.claim()); err != nil {
+		return 0, nil, nil, nil, err
+	}
+	defer c.budget.Release()
+	method, uri, content, contentType := t.UpstreamRequest()
+	a, failed, err := c.sendOnce(ctx, g.reason, httpRequest{method: method, uri: uri, body: content, contentType: contentType,
+		purpose: g.purpose()})
+	if a == nil {
+		return 0, nil, nil, failed, err
+	}
+	if a.hasAllowance {
+		left = &a.allowance
+	}
+	_, failed = c.pages.judge(t, a)
+	return a.status, c.credential.stripHeader(a.header), left, failed, nil
 }
 
 // chooseProbeTarget returns the first list of the spec whose path can be filled, with a page size of 1 if the

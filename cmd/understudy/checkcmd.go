@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"understudy"
 	"understudy/cmd/understudy/specs"
@@ -22,7 +23,9 @@ import (
 	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
+	"understudy/internal/doctor"
 	"understudy/internal/feed"
+	"understudy/internal/signin"
 	"understudy/internal/smallfile"
 	"understudy/internal/webhook"
 	"understudy/mirror"
@@ -31,16 +34,55 @@ import (
 
 type checkCmd struct {
 	Config string     `default:"understudy.yml" placeholder:"FILE" help:"Settings file (default ${default})."`
+	Ask    bool       `help:"Also ask each upstream once, and say what its answer proves."`
 	Output outputFlag `embed:""`
 }
 
 // Run checks the settings and prints what they mean. If they are wrong, it returns the first error.
 func (c *checkCmd) Run(ctx context.Context, p *process) error {
-	cfg, sources, gate, err := readPolicy(c.Config, p)
+	cfg, err := config.Read(c.Config, p.env)
 	if err != nil {
 		return err
 	}
-	folder := filepath.Dir(c.Config)
+	k, err := checkSettings(ctx, cfg, filepath.Dir(c.Config))
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Config, err)
+	}
+	for _, warning := range k.warnings {
+		fmt.Fprintln(p.stderr, "warning:", warning)
+	}
+	result := describeSettings(cfg, k.sources, k.gate)
+	if k.users != nil {
+		result.Users = len(k.users.All())
+	}
+	withTotals := len(k.weak) == 0
+	if err := c.Output.print(p.stdout, result, func(w io.Writer) error { return result.write(w, k.users != nil, withTotals) }); err != nil {
+		return err
+	}
+	if !withTotals {
+		return fmt.Errorf("%s: %s", c.Config, strings.Join(k.weak, "\n"))
+	}
+	if c.Ask {
+		o := doctor.Options{Settings: cfg, Sources: k.sources, Secrets: config.FileSecrets(filepath.Dir(c.Config)), Now: time.Now}
+		return printFindings(p.stdout, doctor.CheckSources(ctx, o))
+	}
+	return nil
+}
+
+// checked is what checkSettings has read.
+type checked struct {
+	sources  []*spec.Source
+	gate     *access.Gate
+	users    *signin.Users // nil if nobody signs in with a password
+	warnings []string
+	weak     []string // what is wrong with secrets that can be guessed
+}
+
+// checkSettings reads what the settings name, except secrets that a command prints. If they are wrong, it returns the first error.
+func checkSettings(ctx context.Context, cfg *config.Settings, folder string) (k checked, err error) {
+	if k.sources, k.gate, err = readGate(cfg, folder); err != nil {
+		return k, understudy.StripPrefixes(err)
+	}
 	specs := map[string]*spec.Spec{}
 	var blanks []string
 	read := func(ctx context.Context, ref config.SecretRef) (understudy.Secret, error) {
@@ -48,13 +90,13 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	}
 	warn := func(warning string) { blanks = append(blanks, warning) }
 	if err := config.CheckSecrets(ctx, cfg, config.WarnOfBlanks(read, cfg, warn)); err != nil {
-		return fmt.Errorf("%s: %w", c.Config, err)
+		return k, err
 	}
-	for _, src := range sources {
+	for _, src := range k.sources {
 		specs[src.Name] = src.Spec
 		s := cfg.Sources[src.Name]
 		if _, err := s.ReadSecrets(ctx, src.Spec, read); err != nil && src.Spec.Auth.Style != "none" {
-			return fmt.Errorf("%s: sources.%s.%w", c.Config, src.Name, err)
+			return k, fmt.Errorf("sources.%s.%w", src.Name, err)
 		}
 	}
 	slices.Sort(blanks) // sorting lets Compact remove a warning about the same file that several settings have caused
@@ -62,7 +104,7 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	for _, cred := range cfg.Credentials {
 		secret, err := read(ctx, cred.Secret)
 		if err != nil {
-			return fmt.Errorf("%s: credentials: %s: secret: %w", c.Config, cred.Name, err)
+			return k, fmt.Errorf("credentials: %s: secret: %w", cred.Name, err)
 		}
 		if secret != (understudy.Secret{}) {
 			creds = append(creds, callers.Credential{Name: cred.Name, Secret: secret})
@@ -70,46 +112,33 @@ func (c *checkCmd) Run(ctx context.Context, p *process) error {
 	}
 	if cfg.TLS.Cert != "" {
 		if _, err := cfg.TLS.Read(cfg, folder, ""); err != nil {
-			return fmt.Errorf("%s: %w", c.Config, err)
+			return k, err
 		}
 	}
-	users, err := cfg.ReadUsers(folder)
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Config, err)
+	if k.users, err = cfg.ReadUsers(folder); err != nil {
+		return k, err
 	}
 	provider, err := cfg.ReadProvider(ctx, read)
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Config, err)
+		return k, err
 	}
 	for _, hook := range cfg.Webhooks {
-		if err := checkHook(ctx, hook, gate, specs[hook.Source], folder); err != nil {
-			return fmt.Errorf("%s: webhooks: %s: %w", c.Config, hook.Name, understudy.StripPrefixes(err))
+		if err := checkHook(ctx, hook, k.gate, specs[hook.Source], folder); err != nil {
+			return k, fmt.Errorf("webhooks: %s: %w", hook.Name, understudy.StripPrefixes(err))
 		}
 	}
-	if _, err := config.ReadTables(ctx, cfg, sources, gate, read); err != nil {
-		return fmt.Errorf("%s: %w", c.Config, err)
+	if _, err := config.ReadTables(ctx, cfg, k.sources, k.gate, read); err != nil {
+		return k, err
 	}
-	if _, err := cfg.CheckAlerts(gate, sources); err != nil {
-		return fmt.Errorf("%s: %w", c.Config, err)
+	if _, err := cfg.CheckAlerts(k.gate, k.sources); err != nil {
+		return k, err
 	}
-	for _, warning := range append(cfg.Warnings(folder, sources), slices.Compact(blanks)...) {
-		fmt.Fprintln(p.stderr, "warning:", warning)
-	}
-	weak := config.WeakSecrets(creds)
+	k.warnings = append(cfg.Warnings(folder, k.sources), slices.Compact(blanks)...)
+	k.weak = config.WeakSecrets(creds)
 	if provider != nil && provider.Secret != (understudy.Secret{}) {
-		weak = append(weak, config.WeakSecret("viewer.oidc.secret", provider.Secret)...)
+		k.weak = append(k.weak, config.WeakSecret("viewer.oidc.secret", provider.Secret)...)
 	}
-	result := describeSettings(cfg, sources, gate)
-	if users != nil {
-		result.Users = len(users.All())
-	}
-	if err := c.Output.print(p.stdout, result, func(w io.Writer) error { return result.write(w, users != nil, len(weak) == 0) }); err != nil {
-		return err
-	}
-	if len(weak) > 0 {
-		return fmt.Errorf("%s: %s", c.Config, strings.Join(weak, "\n"))
-	}
-	return nil
+	return k, nil
 }
 
 // checkResult is what the settings mean. The keys of Finds and Does are roles, and below them sources.
@@ -204,17 +233,6 @@ func (r *checkResult) write(w io.Writer, withUsers, withTotals bool) error {
 	_, err := fmt.Fprintf(w, "%s%s, %s; viewer on %s; data in %s\n", signIn, formatCount(r.Credentials, "credential"),
 		formatCount(r.Roles, "role"), r.Viewer, r.Data)
 	return err
-}
-
-// readPolicy reads a settings file, and the specs of its sources. It returns the gate that its roles define.
-func readPolicy(path string, p *process) (cfg *config.Settings, sources []*spec.Source, gate *access.Gate, err error) {
-	if cfg, err = config.Read(path, p.env); err != nil {
-		return nil, nil, nil, err
-	}
-	if sources, gate, err = readGate(cfg, filepath.Dir(path)); err != nil {
-		err = fmt.Errorf("%s: %w", path, understudy.StripPrefixes(err))
-	}
-	return cfg, sources, gate, err
 }
 
 // readGate reads the specs of the sources. It returns the gate that the roles define.

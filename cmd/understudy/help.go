@@ -32,6 +32,12 @@ var details = map[string]string{
 	"completion": "Write the script where the shell reads completions, or read it at the start of the shell:\n\n    source " +
 		"<(understudy completion bash)\n    source <(understudy completion zsh)\n    understudy completion fish | source",
 	"demo": "Needs no account, no settings file and no network. It prints its addresses and a credential; Ctrl-C ends it.",
+	"bugreport": "The zip file has the versions, the findings of doctor, the settings, the counters of a running server and its newest " +
+		"profile. A text of the settings that may be secret is replaced by (hidden). Lines of logs are left out, because they may " +
+		"contain numbers of people.\n\nDescribed in docs/how-to/find-a-fault.md.",
+	"doctor": "Checks the settings, the running server, the data folder and its disk, the clock, the database and each upstream. " +
+		"It asks an upstream once, with the source's own credential, and changes nothing. The exit code is 1 if something does not " +
+		"work; a warning alone leaves it 0.\n\nDescribed in docs/how-to/find-a-fault.md.",
 	"erase": "Deletes every record with the number from the data folder for good, with the records below it, older versions, pages " +
 		"and files, and prints a receipt. The records are not stored again. The provider still has them: delete them there, " +
 		"too.\n\nDescribed in docs/how-to/erase.md.",

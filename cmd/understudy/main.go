@@ -67,6 +67,8 @@ type commands struct {
 	CA          caCmd            `cmd:"" group:"people" name:"ca" help:"Print the certificate by which programs trust the proxy."`
 	Cert        certCmd          `cmd:"" group:"people" name:"cert" help:"Print the certificate by which programs trust tls: self."`
 	Spec        specCmd          `cmd:"" group:"operate" help:"Write a spec for an API, and try it."`
+	Doctor      doctorCmd        `cmd:"" group:"operate" help:"Look for what is wrong, and say what mends it."`
+	Bugreport   bugreportCmd     `cmd:"" group:"operate" help:"Write what helps to find a fault into one file, without secrets."`
 	Store       storeCmd         `cmd:"" group:"operate" help:"Count, verify and repair the database of a data folder."`
 	Backup      backupCmd        `cmd:"" group:"operate" help:"Write the data folder of a server into one file, while the server runs."`
 	Restore     restoreCmd       `cmd:"" group:"operate" help:"Restore a backup to an empty data folder."`

@@ -51,7 +51,7 @@ var completed = map[string]string{
 	"store ":   "stats rebuild verify advise shrink locks move",
 	"store ve": "verify",
 	"help ": "serve demo slowapi status stop reload restart check settings search tail sync purge erase forecast users credentials " +
-		"explain audit ca cert spec store backup restore resume webhooks tables profile help completion man version",
+		"explain audit ca cert spec doctor bugreport store backup restore resume webhooks tables profile help completion man version",
 	"help store ve":                   "verify",
 	"store verify --d":                "--data",
 	"-q store verify --j":             "--json",

@@ -3,13 +3,17 @@
 package markers
 
 import (
+	"archive/zip"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -290,6 +294,55 @@ func lookEverywhere(t *testing.T, store string, sparse bool) {
 	g.checkStrangers(t, faces) // after whose wrong secrets the right one has to wait, too
 	g.checkOutages(t, faces, may, supportMay)
 	g.checkLogs(t, house.Log(), dir)
+	g.checkReport(t, dir)
+}
+
+// checkReport makes sure that a bug report has no value of a record, and no secret.
+func (g *garden) checkReport(t *testing.T, dir string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "report.zip")
+	cmd := exec.CommandContext(t.Context(), rig.Program, "bugreport", path)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("bugreport: %v\n%s", err, out)
+	}
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	secrets := []string{g.secret, rig.APIToken, rig.DemoToken, rig.MaskedToken, rig.CommandToken(t, dir)}
+	names := map[string]bool{}
+	for _, f := range z.File {
+		names[f.Name] = true
+		in, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r io.Reader = in
+		if strings.HasSuffix(f.Name, ".gz") {
+			if r, err = gzip.NewReader(in); err != nil {
+				t.Fatalf("%s: %v", f.Name, err)
+			}
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatalf("%s: %v", f.Name, err)
+		}
+		for text, m := range g.found(bytes.ReplaceAll(data, []byte(g.url), nil)) { // only operators see the address of upstream
+			t.Errorf("%s of the bug report shows %s, %s", f.Name, text, m.place)
+		}
+		for i, secret := range secrets {
+			if secret != "" && bytes.Contains(data, []byte(secret)) {
+				t.Errorf("%s of the bug report shows the secret %d", f.Name, i)
+			}
+		}
+	}
+	for _, name := range []string{"README.txt", "versions.txt", "doctor.json", "settings.txt", "health.json", "stats.json", "profile.pb.gz"} {
+		if !names[name] {
+			t.Errorf("the bug report lacks %s: %v", name, names)
+		}
+	}
 }
 
 // checkRoutes makes sure that every route of every table was asked, and that

@@ -37,6 +37,7 @@ var readers = map[string]string{
 	"nodes.md ini":         "TestSuitesBehindPgBouncer in internal/store/postgres_test.go", // with these settings
 	"back-up.md text":      "",                                                             // lines of a crontab
 	"commands.md text":     "TestThePageOfCommandsIsCurrent in cmd/understudy/commandspage_test.go",
+	"find-a-fault.md text": "", // findings
 	"forecast.md text":     "TestForecastPrintsWhatTheDocumentShows in cmd/understudy/kindscmd_test.go",
 	"README.md text":       "TestRunComparison in e2e/operation/docs_test.go",
 	"locks.md text":        "TestTheTreeNamesTheSessionToEnd in internal/store/locks/locks_test.go",

@@ -209,15 +209,8 @@ func (a *App) openUpstream(ctx context.Context, src *spec.Source, secrets []unde
 ) (one mirror.Source, err error) {
 	cfg := a.opts.Settings
 	s := cfg.Sources[src.Name]
-	o := upstream.Options{
-		Source: src, Base: s.Upstream, User: cmp.Or(s.Login, s.User), Rate: s.Rate, Concurrency: s.Concurrency, Queue: cfg.Limits.Queue,
-		MaxMedia: int64(s.MaxMedia), MaxBody: config.MaxBody(cfg, src.Name, os.ReadFile), Now: time.Now,
-		Connect: s.Timeouts.Connect.Std(), FirstByte: s.Timeouts.FirstByte.Std(), Stall: s.Timeouts.Stall.Std(), Total: s.Timeouts.Total.Std(),
-		Bodies: bodies, Logger: a.log, UserAgent: "understudy/" + a.opts.Version,
-	}
-	if len(secrets) > 0 {
-		o.Secret, o.Pool = secrets[0], secrets[1:]
-	}
+	o := s.ClientOptions(cfg, src, secrets)
+	o.Now, o.Bodies, o.Logger, o.UserAgent = time.Now, bodies, a.log, "understudy/"+a.opts.Version
 	if src.Spec.Auth.Style != "none" && !a.opts.Offline {
 		issuer, err := s.NewIssuer(ctx, src, a.opts.Secrets, a.db.KV)
 		if err != nil {

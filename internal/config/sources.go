@@ -3,12 +3,14 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -208,6 +210,19 @@ func (s *Source) PollCost(src *spec.Source, ages mirror.Ages) (lists int, cost m
 		}
 	}
 	return len(keys), mirror.PollsPerDay(len(keys), ages, s.Rate)
+}
+
+// ClientOptions returns the options of the client of a source. The caller adds what its clients share.
+func (s *Source) ClientOptions(c *Settings, src *spec.Source, secrets []understudy.Secret) upstream.Options {
+	o := upstream.Options{
+		Source: src, Base: s.Upstream, User: cmp.Or(s.Login, s.User), Rate: s.Rate, Concurrency: s.Concurrency, Queue: c.Limits.Queue,
+		MaxMedia: int64(s.MaxMedia), MaxBody: MaxBody(c, src.Name, os.ReadFile),
+		Connect: s.Timeouts.Connect.Std(), FirstByte: s.Timeouts.FirstByte.Std(), Stall: s.Timeouts.Stall.Std(), Total: s.Timeouts.Total.Std(),
+	}
+	if len(secrets) > 0 {
+		o.Secret, o.Pool = secrets[0], secrets[1:]
+	}
+	return o
 }
 
 // pollNames returns paths and their last segments, because people may write either in polls.

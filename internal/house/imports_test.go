@@ -15,7 +15,7 @@ var imports = map[string]string{
 	"cmd/understudy": ". cmd/understudy/reference cmd/understudy/specs cmd/understudy/terminal follow internal/access " +
 		"internal/app internal/app/gctune internal/audit internal/backup internal/callers internal/certificate " +
 		"internal/config internal/crawl internal/credentials internal/datadir internal/diagnostics " +
-		"internal/diagnostics/profile internal/feed internal/forecast internal/frontend internal/query internal/signin " +
+		"internal/diagnostics/profile internal/doctor internal/feed internal/forecast internal/frontend internal/query internal/signin " +
 		"internal/slowapi internal/smallfile internal/store internal/store/contents internal/store/locks internal/tables " +
 		"internal/webhook kit/lockwatch kit/logline kit/pidfile kit/retry kit/suggest kit/touch mirror request spec",
 	"cmd/understudy/reference": "",
@@ -70,6 +70,7 @@ var imports = map[string]string{
 		"kit/jsonhttp kit/lockwatch request",
 	"internal/diagnostics/profile": ". kit/lockwatch",
 	"internal/export":              ". kit/limiter",
+	"internal/doctor":              ". internal/config internal/datadir internal/store spec upstream upstream/tokens",
 	"internal/fleet":               ". internal/certificate internal/store/nodes kit/accesslog kit/lockwatch kit/retry request",
 	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/webhook kit/jsonhttp kit/jsonspan " +
 		"kit/limiter kit/lockwatch kit/suggest kit/token request spec",

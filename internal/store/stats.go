@@ -5,6 +5,11 @@ package store
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
 
 	"understudy/internal/store/db"
 	"understudy/internal/store/locks"
@@ -126,6 +131,75 @@ func FindShorterIDs(ctx context.Context, d *DB) (all []names.Form, err error) {
 
 // Schema is the number of the newest step of the schema that this program knows.
 const Schema = migrations.Newest
+
+// The queries for problems return whether the problem is a fault, what it is, and what mends it. Our transactions set their own
+// idle_in_transaction_session_timeout.
+const (
+	postgresProblems = `SELECT CAST(1 AS BIGINT), 'it is a replica, which takes no writes', 'the address of the primary in store.dsn'
+		WHERE pg_is_in_recovery()
+		UNION ALL SELECT 1, 'its transactions are read only', 'ALTER ROLE … SET default_transaction_read_only = off'
+		WHERE NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'on'
+		UNION ALL SELECT 0, 'it ends statements after ' || current_setting('statement_timeout') || ', and building an index may take longer',
+		'ALTER ROLE … SET statement_timeout = 0' FROM pg_settings
+		WHERE name = 'statement_timeout' AND CAST(setting AS BIGINT) BETWEEN 1 AND 599999
+		UNION ALL SELECT 0, 'fsync is off, so a crash of its machine can damage the database', 'fsync = on in postgresql.conf'
+		WHERE current_setting('fsync') = 'off'
+		UNION ALL SELECT 0, 'fewer than 16 more connections fit', 'a larger max_connections in postgresql.conf, or PgBouncer'
+		WHERE CAST(current_setting('max_connections') AS BIGINT) - 16 < (SELECT count(*) FROM pg_stat_activity)`
+	sqliteProblems = `SELECT 0, 'its journal mode is ' || journal_mode || ', so reads wait for writes', 'a restart of the server'
+		FROM pragma_journal_mode WHERE journal_mode <> 'wal' AND (SELECT count(*) FROM sqlite_schema) > 0
+		UNION ALL SELECT 1, 'it is a database of another program', 'another folder in the setting data'
+		FROM pragma_application_id WHERE application_id <> 0x556e7374 AND (SELECT count(*) FROM sqlite_schema) > 0`
+	postgresAbout = "SELECT 'PostgreSQL ' || current_setting('server_version'), CAST(1000 * extract(epoch FROM clock_timestamp()) AS BIGINT)"
+)
+
+// CheckSettings opens the database that a path names, as in Options, and changes nothing. It calls report for each of its settings that
+// keep the store from working well. at is the time of a database on another machine.
+func CheckSettings(ctx context.Context, path string, report func(isFault bool, text, mend string)) (about string, at time.Time,
+	err error) {
+	about = "SQLite"
+	problems := sqliteProblems
+	var engine db.Engine
+	if IsPostgreSQL(path) {
+		problems = postgresProblems
+		engine, err = postgres.NewEngine(path)
+	} else if path, err = filepath.Abs(path); err == nil {
+		engine = sqlite.NewEngine(path, 0, 0)
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		return "", at, err
+	}
+	c, err := engine.Dial(ctx, false)
+	if err != nil {
+		return "", at, StartError(path, err)
+	}
+	defer c.Close()
+	if engine.IsDistant() {
+		err = c.QueryOnce(postgresAbout, nil, func(r []driver.Value) error {
+			about, at = r[0].(string), time.UnixMilli(r[1].(int64))
+			return nil
+		})
+	}
+	if err == nil {
+		err = c.QueryOnce(problems, nil, func(r []driver.Value) error {
+			report(r[0].(int64) == 1, r[1].(string), r[2].(string))
+			return nil
+		})
+	}
+	if p, ok := engine.(*postgres.Engine); ok && err == nil {
+		var pooled bool
+		if pooled, err = p.IsPooled(c); pooled {
+			report(false, "a pooler is before it, which may forget prepared statements from one transaction to the next",
+				"default_query_exec_mode=exec in the URL of store.dsn")
+		}
+	}
+	tables, terr := engine.ListTables(c)
+	if err = errors.Join(err, terr); err == nil && slices.Contains(tables, "goose_db_version") {
+		_, err = migrations.IsComplete(c)
+	}
+	return about, at, StartError(path, err)
+}
 
 // Copy writes a copy of an SQLite file to a new file. Readers and writers go on, and erasures wait.
 func Copy(ctx context.Context, d *DB, path string) error {

@@ -64,6 +64,15 @@ func NewEngine(dsn string) (*Engine, error) {
 	return e, nil
 }
 
+// IsPooled reports whether a pooler such as PgBouncer is before the server, although the engine prepares statements.
+func (e *Engine) IsPooled(c db.Conn) (is bool, err error) {
+	err = c.QueryOnce("SELECT CAST(pg_backend_pid() AS BIGINT)", nil, func(r []driver.Value) error {
+		is = e.prepare && r[0].(int64) != int64(c.(*Conn).raw.PID()) // a pooler makes up the number of the session
+		return nil
+	})
+	return is, err
+}
+
 // Name implements db.Engine. It contains no password.
 func (e *Engine) Name() string {
 	return fmt.Sprintf("PostgreSQL database %s at %s", e.config.Database, e.config.Host)
