@@ -134,7 +134,7 @@ func (c *bugreportCmd) Run(ctx context.Context, p *process) (err error) {
 		paths := map[string]string{"health.json": "/-/health", "stats.json": "/-/stats", "locks.json": "/-/locks"}
 		var list diagnostics.ProfileList
 		if server.ask(ctx, http.MethodGet, "/-/profile?format=json", nil, &list) == nil && len(list.Kept) > 0 {
-			paths["profile.pb.gz"] = "/-/profile/kept/" + url.PathEscape(list.Kept[0].ID)
+			paths[list.Kept[0].FileName()] = "/-/profile/kept/" + url.PathEscape(list.Kept[0].ID)
 		}
 		for name, path := range paths {
 			resp, err := server.send(ctx, http.MethodGet, path, nil)

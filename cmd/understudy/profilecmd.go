@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"understudy/cmd/understudy/terminal"
@@ -24,7 +25,7 @@ type profileCmd struct {
 	Since    string        `placeholder:"ID" help:"Print the growth since a stored profile: its id, today, or version."`
 	Held     bool          `help:"With allocs: print the memory in use instead of the memory allocated."`
 	Function string        `placeholder:"TEXT" help:"Only functions whose name contains this text."`
-	Out      string        `placeholder:"FILE" help:"Also write the profile to this file, for go tool pprof."`
+	Out      string        `placeholder:"FILE" help:"Also write the profile to this file, for go tool pprof or go tool trace."`
 	Output   outputFlag    `embed:""`
 	Remote   serverFlags   `embed:""`
 }
@@ -61,6 +62,9 @@ func (c *profileCmd) Run(ctx context.Context, p *process) error {
 			return err
 		}
 		return c.Output.print(p.stdout, list, func(w io.Writer) error { return printProfiles(w, list) })
+	}
+	if c.Out != "" && strings.Contains(c.ID, "_"+profile.Trace+"_") { // a recording has no report
+		return c.save(ctx, s, c.ID)
 	}
 	report, err := c.report(ctx, s, p)
 	if err != nil {

@@ -85,7 +85,7 @@ func TestTraceIsFollowedToTheAPIAndOnTheExpressLane(t *testing.T) {
 		sent[r.Header.Get("X-Request-Id")] = r.Header.Clone()
 		return true
 	})
-	house, dir := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: fmt.Sprintf("{}\ntracing: {endpoint: %q, slow: 1us}", s.URL)})
+	house, dir := rig.StartServer(t, rig.Settings{Upstream: up, Mirror: fmt.Sprintf("{}\ntracing: {endpoint: %q, slow: 1us, record: true}", s.URL)})
 	user := rig.Account + ":" + rig.DemoToken
 	ask := func(id, flags string) (trace, span string) {
 		t.Helper()
@@ -150,6 +150,17 @@ func TestTraceIsFollowedToTheAPIAndOnTheExpressLane(t *testing.T) {
 	}
 	slices.Sort(stages)
 	checktest.Equal(t, strings.Join(stages, " "), "budget find flight place save upstream write", "its stages")
+	recording := ""
+	rig.Await(t, func() string {
+		var profiles struct{ Kept []struct{ ID, Kind string } }
+		body := rig.Get(t, user, house.URL("viewer")+"/-/profile?format=json").Body
+		if err := json.Unmarshal(body, &profiles); err != nil || len(profiles.Kept) == 0 || profiles.Kept[0].Kind != "trace" {
+			return fmt.Sprintf("no recording of a slow request is kept: %.300s (%v)", body, err)
+		}
+		recording = string(rig.Get(t, user, house.URL("viewer")+"/-/profile/kept/"+profiles.Kept[0].ID).Body)
+		return ""
+	})
+	checktest.True(t, strings.HasPrefix(recording, "go 1."), "the recording begins with %.20q", recording)
 	house.Stop()
 	log, err := os.ReadFile(filepath.Join(dir, rig.AccessLog))
 	checktest.MustNoError(t, err, "the access log")

@@ -113,11 +113,11 @@ func Build(ctx context.Context, o Options) (a *App, err error) {
 			"restored", a.settings.restored)
 	}
 	c := o.Settings.Tracing
-	a.ports = &ports{limits: &o.Settings.Limits, log: a.log,
-		tracer: tracing.New(strings.TrimSuffix(c.Endpoint, "/"), o.Version, c.Slow.Std(), a.log),
-		unread: frontend.NewUnread(o.Settings.Shares(os.ReadFile).Unread),
-		profiles: profile.New(profile.Options{
-			Dir: filepath.Join(o.Dir.Path, "profiles"), Version: o.Version, Now: time.Now, Logger: a.log})}
+	profiles := profile.New(profile.Options{
+		Dir: filepath.Join(o.Dir.Path, "profiles"), Version: o.Version, Now: time.Now, Logger: a.log})
+	a.ports = &ports{limits: &o.Settings.Limits, log: a.log, profiles: profiles,
+		tracer: tracing.New(strings.TrimSuffix(c.Endpoint, "/"), o.Version, c.Slow.Std(), profiles.KeepEvents, a.log),
+		unread: frontend.NewUnread(o.Settings.Shares(os.ReadFile).Unread)}
 	if a.policies, err = newPolicyReader(a.opts, a.sources, a.ports, a.log); err != nil {
 		return a, err
 	}

@@ -191,6 +191,9 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	v := &a.policies.visitors
 	a.tasks = append(a.tasks, e.followCredentials, v.sessions.Run, v.cookies.Run, f.traffic.day.Run, a.settings.awaitResume,
 		a.ports.tracer.Run)
+	if a.opts.Settings.Tracing.Record {
+		a.tasks = append(a.tasks, a.ports.profiles.RecordEvents)
+	}
 	if !a.settings.paused {
 		a.tasks = append(a.tasks, a.forecasts.Run)
 	}

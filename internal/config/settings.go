@@ -58,10 +58,11 @@ type metricsConfig struct {
 	Listen string `yaml:"listen"`
 }
 
-// tracingConfig says which requests are slow, and where traces are sent.
+// tracingConfig says which requests are slow, whether the runtime's events before their end are kept, and where traces are sent.
 type tracingConfig struct {
 	Endpoint string   `yaml:"endpoint"`
 	Slow     Duration `yaml:"slow"`
+	Record   bool     `yaml:"record"`
 }
 
 // headerConfig says in which headers a reverse proxy names people.

@@ -143,16 +143,16 @@ func parseReportOptions(q url.Values) (profile.ReportOptions, error) {
 	return a, nil
 }
 
-// sendProfile responds with a stored profile in pprof's format.
+// sendProfile responds with the file of a stored profile.
 func (d *Diagnostics) sendProfile(w http.ResponseWriter, id string) error {
-	data, err := d.o.Profiles.Read(id)
+	data, name, err := d.o.Profiles.Read(id)
 	if err != nil {
 		return err
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Content-Length", strconv.Itoa(len(data)))
-	h.Set("Content-Disposition", `attachment; filename="`+id+`.pb.gz"`)
+	h.Set("Content-Disposition", `attachment; filename="`+name+`"`)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	_, _ = w.Write(data) // a write error means that the client has left

@@ -135,7 +135,7 @@ func TestProfilesAreTakenKeptAndShown(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &list); err != nil || len(list.Kept) != 3 {
 		t.Errorf("%s, %v", w.Body, err)
 	}
-	if data, err := r.Read(list.Kept[0].ID); err != nil || serve(h, "GET", "/-/profile/kept/"+list.Kept[0].ID, "", "Role",
+	if data, _, err := r.Read(list.Kept[0].ID); err != nil || serve(h, "GET", "/-/profile/kept/"+list.Kept[0].ID, "", "Role",
 		"all").Body.String() != string(data) {
 		t.Errorf("the kept profile is another: %v", err)
 	}

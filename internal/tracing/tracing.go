@@ -31,6 +31,7 @@ type Tracer struct {
 	endpoint string // the URL of the collector; "" means that nothing is exported
 	version  string
 	slowTime time.Duration // the time from which a request is slow
+	onSlow   func()        // called for each slow request
 	log      *slog.Logger
 	client   http.Client
 	waiting  chan Request
@@ -39,9 +40,10 @@ type Tracer struct {
 	slow     []Request // the newest first
 }
 
-// New returns a Tracer. endpoint is the URL of the collector, or "". slow is the time from which a request is slow.
-func New(endpoint, version string, slow time.Duration, log *slog.Logger) *Tracer {
-	return &Tracer{endpoint: endpoint, version: version, slowTime: slow, log: log, client: http.Client{Timeout: sendTimeout},
+// New returns a Tracer. endpoint is the URL of the collector, or "". slow is the time from which a request is slow. onSlow
+// is called for each slow request, and must not wait.
+func New(endpoint, version string, slow time.Duration, onSlow func(), log *slog.Logger) *Tracer {
+	return &Tracer{endpoint: endpoint, version: version, slowTime: slow, onSlow: onSlow, log: log, client: http.Client{Timeout: sendTimeout},
 		waiting: make(chan Request, maxWaiting)}
 }
 
@@ -83,6 +85,7 @@ func (t *Tracer) End(line *accesslog.Line, trace *request.Trace, describe func()
 	}
 	if line.Took >= t.slowTime && !r.Streams {
 		r.Stages = trace.Stages()
+		t.onSlow()
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.slow = slices.Insert(t.slow[:min(len(t.slow), maxSlow-1)], 0, r)

@@ -94,7 +94,7 @@ func export(t *testing.T, status int, log io.Writer, do func(*Tracer)) (*Tracer,
 	c := &collector{status: status}
 	s := httptest.NewServer(c)
 	defer s.Close()
-	tracer := New(s.URL, "v1", time.Second, slog.New(slog.NewTextHandler(log, nil)))
+	tracer := New(s.URL, "v1", time.Second, func() {}, slog.New(slog.NewTextHandler(log, nil)))
 	do(tracer)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the waiting requests are sent at the end
@@ -179,7 +179,7 @@ func TestTracesThatTheCollectorDoesNotTakeAreCounted(t *testing.T) {
 func TestSilentCollectorIsLeftAfterItsTimeAndLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		tracer := New("http://collector.invalid", "v1", time.Second, slog.New(slog.NewTextHandler(&log, nil)))
+		tracer := New("http://collector.invalid", "v1", time.Second, func() {}, slog.New(slog.NewTextHandler(&log, nil)))
 		tracer.client.Transport = silent{}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -205,7 +205,7 @@ func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestSlowRequestsAreListedWithoutValues(t *testing.T) {
-	tracer := New("", "v1", time.Second, slog.Default())
+	tracer := New("", "v1", time.Second, func() {}, slog.Default())
 	for i := range maxSlow + 20 {
 		line, trace := sampledRequest("01")
 		line.ID, line.Took = fmt.Sprintf("mine-%d", i), time.Duration(i)*time.Second

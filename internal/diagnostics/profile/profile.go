@@ -64,6 +64,8 @@ type Recorder struct {
 	mu     lockwatch.Mutex
 	taking *Taking // nil if no profile is being taken
 	ring   lockwatch.Mutex
+	flight atomic.Bool   // whether RecordEvents runs
+	slow   chan struct{} // asks RecordEvents to store the last events
 }
 
 // Taking is a profile that is being taken.
@@ -89,7 +91,7 @@ func New(o Options) *Recorder {
 	o.Limit = cmp.Or(max(o.Limit, 0), defaultLimit)
 	o.Every = cmp.Or(max(o.Every, 0), defaultEvery)
 	understudy.SetDefaults(&o.Logger, nil)
-	return &Recorder{o: o, began: o.Now()}
+	return &Recorder{o: o, began: o.Now(), slow: make(chan struct{})}
 }
 
 // Now returns the time of the recorder's clock.
@@ -178,7 +180,7 @@ func (r *Recorder) Take(ctx context.Context, kind string, length time.Duration, 
 	if err != nil {
 		return nil, err
 	}
-	return r.keep(kind, from, p)
+	return r.keepProfile(kind, from, p)
 }
 
 // wait waits until the profile's length has passed, or until Stop.
@@ -306,8 +308,12 @@ func (r *Recorder) keepSince(last, now *profile.Profile, from time.Time) error {
 			return err
 		}
 	}
-	_, err := r.keep(Allocs, from, p)
+	_, err := r.keepProfile(Allocs, from, p)
 	return err
+}
+
+func (r *Recorder) keepProfile(kind string, from time.Time, p *profile.Profile) (*Kept, error) {
+	return r.keep(kind, from, time.Duration(p.DurationNanos), p.Write)
 }
 
 // errNoProfile is the error for a name under which no profile is stored.

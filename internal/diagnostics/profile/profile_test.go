@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -315,7 +316,7 @@ func TestTheRingIsBounded(t *testing.T) {
 	size := int64(0)
 	keep := func(version string, limit int64) *Recorder {
 		r := newTest(t, Options{Dir: dir, Version: version, Limit: limit, Now: func() time.Time { return now }})
-		kept, err := r.keep(Allocs, now, p)
+		kept, err := r.keepProfile(Allocs, now, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -372,6 +373,52 @@ func TestRunKeeps(t *testing.T) {
 	})
 }
 
+// The events before the end of a slow request are stored, and not again within a minute. Recordings push out no profiles.
+func TestEventsOfASlowRequestAreKept(t *testing.T) {
+	r := newTest(t, Options{Version: "v1"})
+	r.KeepEvents() // nothing is recorded yet
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.RecordEvents(ctx) }()
+	var all []Kept
+	for end := time.Now().Add(20 * time.Second); len(all) == 0; runtime.Gosched() {
+		r.KeepEvents()
+		all, _ = r.List()
+		checktest.MustTrue(t, time.Now().Before(end), "no recording is kept")
+	}
+	r.KeepEvents()
+	cancel()
+	checktest.NoError(t, <-done, "RecordEvents")
+	r.KeepEvents()
+	all, err := r.List()
+	checktest.MustNoError(t, err, "List")
+	checktest.MustEqual(t, len(all), 1, "len(all)")
+	checktest.Equal(t, all[0].Kind, Trace, "all[0].Kind")
+	data, name, err := r.Read(all[0].ID)
+	checktest.MustNoError(t, err, "Read")
+	checktest.True(t, strings.HasPrefix(string(data), "go 1."), "the file begins with %.20q", data)
+	checktest.True(t, strings.HasSuffix(name, ".trace"), "name is %s", name)
+	if _, err := r.Report(ReportOptions{ID: all[0].ID}); !errors.Is(err, understudy.ErrInvalid) {
+		t.Errorf("a report of it: %v", err)
+	}
+	now := time.Now()
+	p, err := readAllocs()
+	checktest.MustNoError(t, err, "readAllocs")
+	_, err = r.keepProfile(Allocs, now.Add(-time.Hour), p)
+	checktest.MustNoError(t, err, "keep a profile")
+	for i := range 5 {
+		_, err := r.keep(Trace, now.Add(time.Duration(i)*time.Minute), time.Second, func(w io.Writer) error {
+			_, err := w.Write(data)
+			return err
+		})
+		checktest.MustNoError(t, err, "keep a recording")
+	}
+	all, err = r.List()
+	checktest.MustNoError(t, err, "List")
+	checktest.MustEqual(t, len(all), maxTraces+1, "len(all)")
+	checktest.Equal(t, all[maxTraces].Kind, Allocs, "the oldest")
+}
+
 // Whatever a request names, nothing outside the folder is read.
 func FuzzRead(f *testing.F) {
 	for _, id := range []string{"", "..", "../secret", "20260601T080000.000Z_allocs_60000ms_v1", "20260601T080000.000Z_cpu_1ms_..",
@@ -385,7 +432,7 @@ func FuzzRead(f *testing.F) {
 	}
 	r := New(Options{Dir: dir, Now: time.Now})
 	f.Fuzz(func(t *testing.T, id string) {
-		if data, err := r.Read(id); err == nil || len(data) > 0 {
+		if data, _, err := r.Read(id); err == nil || len(data) > 0 {
 			t.Fatalf("%q: %q", id, data)
 		}
 		if k, ok := parseID(id); ok && (strings.ContainsAny(id, "/\\\x00") || k.Took < 0) {

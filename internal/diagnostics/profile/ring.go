@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,11 +33,16 @@ type Kept struct {
 // idTimeLayout is the layout of the time at the beginning of a profile's name. Names with this layout sort by time.
 const idTimeLayout = "20060102T150405.000Z"
 
-// suffix is the file suffix of pprof's compressed format.
-const suffix = ".pb.gz"
+// FileName returns the name of the file: in pprof's compressed format, or in that of go tool trace.
+func (k Kept) FileName() string {
+	if k.Kind == Trace {
+		return k.ID + ".trace"
+	}
+	return k.ID + ".pb.gz"
+}
 
 // idPattern matches the name of a profile: its time, kind, length and version.
-var idPattern = regexp.MustCompile(`^(\d{8}T\d{6}\.\d{3}Z)_(allocs|cpu)_(\d{1,9})ms_([0-9A-Za-z.+-]{1,80})$`)
+var idPattern = regexp.MustCompile(`^(\d{8}T\d{6}\.\d{3}Z)_(allocs|cpu|trace)_(\d{1,9})ms_([0-9A-Za-z.+-]{1,80})$`)
 
 // plainVersion returns a version without the characters that the name of a profile may not contain.
 func plainVersion(v string) string {
@@ -62,21 +68,22 @@ func parseID(id string) (Kept, bool) {
 }
 
 // keep writes a profile, either completely or not at all, and removes older profiles.
-func (r *Recorder) keep(kind string, from time.Time, p *profile.Profile) (*Kept, error) {
-	took := time.Duration(p.DurationNanos).Round(time.Millisecond)
+func (r *Recorder) keep(kind string, from time.Time, took time.Duration, write func(io.Writer) error) (*Kept, error) {
+	took = took.Round(time.Millisecond)
 	id := fmt.Sprintf("%s_%s_%dms_%s", from.UTC().Format(idTimeLayout), kind, took.Milliseconds(), plainVersion(r.o.Version))
 	r.ring.Lock()
 	defer r.ring.Unlock()
 	if err := os.MkdirAll(r.o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("profile: keep: %w", err)
 	}
-	path := filepath.Join(r.o.Dir, id+suffix)
+	kept := Kept{ID: id, Kind: kind, From: from, Took: took, Version: plainVersion(r.o.Version)}
+	path := filepath.Join(r.o.Dir, kept.FileName())
 	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("profile: keep: %w", err)
 	}
 	defer os.Remove(f.Name()) // after the rename this file no longer exists, and an error is ignored
-	err = errors.Join(p.Write(f), f.Close())
+	err = errors.Join(write(f), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
@@ -87,15 +94,14 @@ func (r *Recorder) keep(kind string, from time.Time, p *profile.Profile) (*Kept,
 	if err != nil {
 		return nil, err
 	}
-	kept := Kept{ID: id, Kind: kind, From: from, Took: took, Version: plainVersion(r.o.Version)}
 	if i := slices.IndexFunc(all, func(k Kept) bool { return k.ID == id }); i >= 0 {
 		kept = all[i]
 	}
 	return &kept, r.evict(all)
 }
 
-// evict removes the oldest profiles while all profiles together exceed the limit. It keeps the newest profile, and
-// the newest profile of allocations of the previous version.
+// evict removes all recordings but the newest, and the oldest profiles while all profiles together exceed the limit. It
+// keeps the newest profile, and the newest profile of allocations of the previous version.
 func (r *Recorder) evict(all []Kept) error {
 	sum := int64(0)
 	for _, k := range all {
@@ -105,11 +111,21 @@ func (r *Recorder) evict(all []Kept) error {
 	if i := slices.IndexFunc(all, func(k Kept) bool { return k.Kind == Allocs && k.Version != plainVersion(r.o.Version) }); i >= 0 {
 		spared = all[i].ID
 	}
-	for i := len(all) - 1; i > 0 && sum > r.o.Limit; i-- {
-		if all[i].ID == spared {
+	traces := 0
+	for _, k := range all {
+		if k.Kind == Trace {
+			traces++
+		}
+	}
+	for i := len(all) - 1; i > 0; i-- {
+		isTrace := all[i].Kind == Trace
+		if all[i].ID == spared || sum <= r.o.Limit && !(isTrace && traces > maxTraces) {
 			continue
 		}
-		if err := os.Remove(filepath.Join(r.o.Dir, all[i].ID+suffix)); err != nil {
+		if isTrace {
+			traces--
+		}
+		if err := os.Remove(filepath.Join(r.o.Dir, all[i].FileName())); err != nil {
 			return fmt.Errorf("profile: let go: %w", err)
 		}
 		sum -= all[i].Bytes
@@ -132,8 +148,9 @@ func (r *Recorder) list() ([]Kept, error) {
 	}
 	var all []Kept
 	for _, f := range files {
-		k, ok := parseID(strings.TrimSuffix(f.Name(), suffix))
-		if !ok || !strings.HasSuffix(f.Name(), suffix) {
+		id, _ := strings.CutSuffix(strings.TrimSuffix(f.Name(), ".pb.gz"), ".trace")
+		k, ok := parseID(id)
+		if !ok || k.FileName() != f.Name() {
 			continue
 		}
 		if info, err := f.Info(); err == nil { // an error means that the file was just removed
@@ -171,26 +188,30 @@ func (r *Recorder) Find(kind, word string) (*Kept, error) {
 	return found, nil
 }
 
-// Read returns a stored profile in pprof's compressed format, or ErrNotFound.
-func (r *Recorder) Read(id string) ([]byte, error) {
-	if _, ok := parseID(id); !ok {
-		return nil, fmt.Errorf("profile: %w: %w", understudy.ErrNotFound, errNoProfile)
+// Read returns the file of a stored profile and its name, or ErrNotFound.
+func (r *Recorder) Read(id string) (data []byte, name string, err error) {
+	kept, ok := parseID(id)
+	if !ok {
+		return nil, "", fmt.Errorf("profile: %w: %w", understudy.ErrNotFound, errNoProfile)
 	}
-	data, err := os.ReadFile(filepath.Join(r.o.Dir, id+suffix))
+	data, err = os.ReadFile(filepath.Join(r.o.Dir, kept.FileName()))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("profile: %w: %w", understudy.ErrNotFound, errNoProfile)
+		return nil, "", fmt.Errorf("profile: %w: %w", understudy.ErrNotFound, errNoProfile)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("profile: read: %w", err)
+		return nil, "", fmt.Errorf("profile: read: %w", err)
 	}
-	return data, nil
+	return data, kept.FileName(), nil
 }
 
 // open reads and parses a stored profile.
 func (r *Recorder) open(id string) (*profile.Profile, error) {
-	data, err := r.Read(id)
+	data, _, err := r.Read(id)
 	if err != nil {
 		return nil, err
+	}
+	if kept, _ := parseID(id); kept.Kind == Trace {
+		return nil, fmt.Errorf("profile: %w: this is a recording of events; open its file with go tool trace", understudy.ErrInvalid)
 	}
 	p, err := profile.ParseData(data)
 	if err != nil {
