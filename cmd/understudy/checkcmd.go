@@ -115,6 +115,11 @@ func checkSettings(ctx context.Context, cfg *config.Settings, folder string) (k 
 			return k, err
 		}
 	}
+	if cfg.TLS.ACME != nil {
+		if _, err := cfg.TLS.ACME.ReadOptions(folder); err != nil {
+			return k, fmt.Errorf("tls.acme.ca: %w", err)
+		}
+	}
 	if k.users, err = cfg.ReadUsers(folder); err != nil {
 		return k, err
 	}

@@ -5,6 +5,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"understudy"
 	"understudy/internal/access"
+	"understudy/internal/acme"
 	"understudy/internal/actions"
 	"understudy/internal/agents"
 	"understudy/internal/app/operations"
@@ -58,6 +60,9 @@ func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 		}
 		a.ports.tls = &certificate.Source{}
 		a.ports.tls.Use(used)
+		if err := a.openACME(ctx); err != nil {
+			return err
+		}
 	}
 	if err := a.openPort(ctx, viewerPort, cfg.Viewer.Listen, "--viewer HOST:PORT", frontend.PlainRefusal()); err != nil {
 		return err
@@ -99,6 +104,38 @@ func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 	e.replaceHandlers(d)
 	a.closers = append(a.closers, func() error { return e.current.Load().Close() })
 	return a.opts.Dir.WriteRunning(a.Viewer(), a.ports.tls.Fingerprint())
+}
+
+// openACME opens the certificates of an authority. They are encrypted with nodes.secret, or else with the key of the data folder.
+func (a *App) openACME(ctx context.Context) error {
+	cfg := a.opts.Settings
+	if cfg.TLS.ACME == nil {
+		return nil
+	}
+	o, err := cfg.TLS.ACME.ReadOptions(a.opts.Folder)
+	if err != nil {
+		return fmt.Errorf("tls.acme.ca: %w", err)
+	}
+	key, err := a.ports.tls.Key()
+	if cfg.Nodes.Secret != "" && err == nil {
+		var secret understudy.Secret
+		secret, err = a.opts.Secrets(ctx, cfg.Nodes.Secret)
+		key = []byte(secret.Reveal())
+	}
+	if err != nil {
+		return fmt.Errorf("tls.acme: %w", err)
+	}
+	var claims acme.Claims
+	if a.saved.fleet != nil {
+		claims = a.saved.fleet
+	}
+	if o.Storage, err = acme.NewStorage(a.db.KV, key, claims); err != nil {
+		return err
+	}
+	o.Address, o.Logger = cfg.Viewer.Listen, a.log
+	m := acme.New(o)
+	a.ports.tls.Issued, a.ports.tls.Names, a.tasks = m.Certificate, o.Names, append(a.tasks, m.Run)
+	return nil
 }
 
 // viewerPort is the name of the viewer's port.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -246,7 +247,7 @@ func (e *enforcer) load(ctx context.Context) (cfg *config.Settings, restart []st
 	}
 	e.replaceHandlers(d)
 	restart = slices.Concat(changedSpecs(e.sources, again), replaced, config.NeedRestart(started, cfg))
-	if started.TLS.IsOn() != cfg.TLS.IsOn() {
+	if started.TLS.IsOn() != cfg.TLS.IsOn() || !reflect.DeepEqual(started.TLS.ACME, cfg.TLS.ACME) {
 		restart = append(restart, "tls")
 	}
 	slices.Sort(restart)

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -34,7 +35,12 @@ type Certificate struct {
 }
 
 // Source has the certificate in use. It is safe for concurrent use.
-type Source struct{ current atomic.Pointer[Certificate] }
+type Source struct {
+	current atomic.Pointer[Certificate]
+	// Issued returns a certificate that an authority has issued for one of Names, or nil. Set them before Config is called.
+	Issued func(*tls.ClientHelloInfo) *tls.Certificate
+	Names  []string
+}
 
 // Read reads a certificate with its key, or opens the authority of the data folder dir.
 func Read(dir string, o Options, now func() time.Time) (c *Certificate, err error) {
@@ -81,14 +87,26 @@ const localHost = "localhost"
 
 // Config returns the configuration of servers that use the certificate.
 func (s *Source) Config() *tls.Config {
-	return &tls.Config{
+	c := &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if s.Issued != nil {
+				if issued := s.Issued(hello); issued != nil {
+					return issued, nil
+				}
+			}
 			return s.current.Load().find(hello.ServerName, hello.Conn.LocalAddr())
 		},
 		DynamicRecordSizingDisabled: true, // an answer is sent in few large records, and not in many of the size of a packet
 	}
+	if s.Issued != nil {
+		c.NextProtos = []string{"acme-tls/1"} // the authority asks by it (RFC 8737, 6.2)
+	}
+	return c
 }
+
+// Key returns the private key of the authority in the data folder.
+func (s *Source) Key() ([]byte, error) { return s.current.Load().authority.key.Bytes() }
 
 // Fingerprint returns the fingerprint of the server's key, or "" for a nil source.
 func (s *Source) Fingerprint() string {
@@ -127,7 +145,8 @@ func (s *Source) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, _ := net.SplitHostPort(r.Host)
 		host = cmp.Or(host, r.Host) // it may have no port
-		if _, err := netip.ParseAddr(host); r.TLS != nil && err != nil && host != localHost && s.current.Load().authority == nil {
+		if _, err := netip.ParseAddr(host); r.TLS != nil && err != nil && host != localHost &&
+			(s.current.Load().authority == nil || slices.Contains(s.Names, host)) {
 			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		next.ServeHTTP(w, r)

@@ -45,6 +45,9 @@ func (c *Settings) check() error {
 	if err := checkDSN(c.Store.DSN); err != nil {
 		bad("store.dsn: %w", err)
 	}
+	if c.TLS.ACME != nil && store.IsPostgreSQL(c.Store.DSN) && c.Nodes.Secret == "" {
+		bad("tls.acme: processes on a PostgreSQL database encrypt the certificates with nodes.secret; write nodes: {secret: file:PATH}")
+	}
 	if err := c.Store.checkContents(); err != nil {
 		bad("store.%w", err)
 	}

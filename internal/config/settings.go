@@ -337,7 +337,7 @@ type logConfig struct {
 }
 
 // logPackages are the packages that log.levels can name. A name includes the packages below it.
-var logPackages = strings.Fields("actions agents app audit crawl diagnostics feed fleet forecast frontend jobs mirror proxy " +
+var logPackages = strings.Fields("acme actions agents app audit crawl diagnostics feed fleet forecast frontend jobs mirror proxy " +
 	"search store tables tracing upstream viewer watch")
 
 // setDefaults sets missing settings: first to defaults that depend on other settings, then to the defaults of the table.

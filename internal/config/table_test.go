@@ -245,8 +245,8 @@ func TestLogSettings(t *testing.T) {
 		"log: {format: tekst}":            `line 1: "tekst" is not a format; write logfmt, json or terminal`,
 		"log: {level: loud}":              `line 1: "loud" is not a level; write debug, info, warn or error`,
 		"log: {levels: {jobs: loud}}":     `line 1: "loud" is not a level; write debug, info, warn or error`,
-		"log: {levels: {job: debug}}":     `log.levels: "job" does not log; write any of actions, agents, app, `,
-		"log: {levels: {slowapi: debug}}": `log.levels: "slowapi" does not log; write any of actions, agents, app, `,
+		"log: {levels: {job: debug}}":     `log.levels: "job" does not log; write any of acme, actions, agents, app, `,
+		"log: {levels: {slowapi: debug}}": `log.levels: "slowapi" does not log; write any of acme, actions, agents, app, `,
 	} {
 		if _, err := Parse([]byte(text), noEnv); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

@@ -3,31 +3,85 @@
 package config
 
 import (
+	"cmp"
+	"crypto/x509"
 	"fmt"
 	"net/netip"
 	"net/url"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
 
 	"understudy"
+	"understudy/internal/acme"
 	"understudy/internal/certificate"
+	"understudy/internal/smallfile"
 )
 
 // tlsConfig says with which certificate the ports of the viewer and of the sources serve TLS. The zero value means none.
 type tlsConfig struct {
-	Self bool   `yaml:"-"` // whether the server makes the certificate itself
-	Cert string `yaml:"cert"`
-	Key  string `yaml:"key"`
+	Self bool        `yaml:"-"` // whether the server makes the certificate itself
+	Cert string      `yaml:"cert"`
+	Key  string      `yaml:"key"`
+	ACME *acmeConfig `yaml:"acme"` // nil unless an authority issues certificates
+}
+
+// acmeConfig says which certificates an authority issues.
+type acmeConfig struct {
+	Directory string   `yaml:"directory"`
+	CA        string   `yaml:"ca"`
+	Email     string   `yaml:"email"`
+	Names     []string `yaml:"names"`
+	Agree     bool     `yaml:"agree"`
+}
+
+// letsEncrypt is the directory of the authority without the setting tls.acme.directory.
+const letsEncrypt = "https://acme-v02.api.letsencrypt.org/directory"
+
+// check returns an error if the settings are wrong. It sets the default of the directory.
+func (a *acmeConfig) check() error {
+	a.Directory = cmp.Or(a.Directory, letsEncrypt)
+	switch isName := regexp.MustCompile(`^([a-z0-9-]+\.)*[a-z0-9-]*[a-z][a-z0-9-]*$`).MatchString; {
+	case checkURL(a.Directory) != nil || !strings.HasPrefix(a.Directory, "https:"):
+		return fmt.Errorf("directory: %q: write the https URL of the authority's directory", understudy.Clip(a.Directory))
+	case !a.Agree:
+		return fmt.Errorf("agree: write agree: true if you accept the terms of service of the authority at %s", a.Directory)
+	case len(a.Names) == 0 || slices.ContainsFunc(a.Names, func(n string) bool { return !isName(n) }):
+		return fmt.Errorf("names: %q: write the hosts in small letters, such as [calls.example.com], without ports", a.Names)
+	}
+	return nil
+}
+
+// ReadOptions returns the options of the manager of the certificates. The file of ca is relative to folder.
+func (a *acmeConfig) ReadOptions(folder string) (o acme.Options, err error) {
+	o = acme.Options{Directory: a.Directory, Email: a.Email, Names: a.Names}
+	if a.CA == "" {
+		return o, nil
+	}
+	text, err := smallfile.Read(resolve(folder, a.CA), 1<<20)
+	if o.Roots = x509.NewCertPool(); err == nil && !o.Roots.AppendCertsFromPEM(text) {
+		err = fmt.Errorf("%s has no certificate (PEM)", a.CA)
+	}
+	return o, err
+}
+
+// resolve returns a path that may be relative to folder.
+func resolve(folder, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, path)
 }
 
 // tlsOff is the value of the setting sources.NAME.tls.
 const tlsOff = "off"
 
-// UnmarshalYAML reads the word self, or the names of two files.
+// UnmarshalYAML reads the word self, the names of two files, or the settings of an authority.
 func (t *tlsConfig) UnmarshalYAML(n *yaml.Node) error {
 	type files tlsConfig // it has no UnmarshalYAML
 	if n.Kind == yaml.MappingNode {
@@ -38,8 +92,14 @@ func (t *tlsConfig) UnmarshalYAML(n *yaml.Node) error {
 			return err
 		}
 	}
-	if t.Self = n.Value == "self"; !t.Self && (t.Cert == "" || t.Key == "") {
-		return fmt.Errorf("line %d: tls: write self, or {cert: FILE, key: FILE}", n.Line)
+	hasFiles := t.Cert != "" && t.Key != ""
+	if t.Self = n.Value == "self"; t.ACME == nil && !t.Self && !hasFiles || t.ACME != nil && t.Cert+t.Key != "" {
+		return fmt.Errorf("line %d: tls: write self, or {cert: FILE, key: FILE}, or {acme: {names: [HOST], agree: true}}", n.Line)
+	}
+	if t.ACME != nil {
+		if err := t.ACME.check(); err != nil {
+			return fmt.Errorf("line %d: tls.acme.%w", n.Line, err)
+		}
 	}
 	return nil
 }
@@ -52,12 +112,7 @@ func (t *tlsConfig) IsOnFor(s *Source) bool { return t.IsOn() && s.TLS != tlsOff
 
 // Read reads the certificate of the ports. Its files are relative to folder. An authority is in the data folder.
 func (t *tlsConfig) Read(c *Settings, folder, data string) (*certificate.Certificate, error) {
-	o := certificate.Options{Cert: t.Cert, Key: t.Key, Hosts: []string{"localhost", "127.0.0.1", "::1"}}
-	for _, path := range []*string{&o.Cert, &o.Key} {
-		if *path != "" && !filepath.IsAbs(*path) {
-			*path = filepath.Join(folder, *path)
-		}
-	}
+	o := certificate.Options{Cert: resolve(folder, t.Cert), Key: resolve(folder, t.Key), Hosts: []string{"localhost", "127.0.0.1", "::1"}}
 	urls := []string{"//" + c.Viewer.Listen, c.Viewer.PublicURL, c.Nodes.URL}
 	for _, s := range c.Sources {
 		urls = append(urls, "//"+s.Listen, s.PublicURL)

@@ -26,10 +26,8 @@ const claimTimeout = time.Second
 // is stored. If it returns false, another node has fetched the page in the meantime, or has tried and failed. If the
 // database does not answer, each node fetches the page itself. The error is the error of ctx.
 func (f *Fleet) BeginFetch(ctx context.Context, key understudy.Key) (fetch bool, end func(), err error) {
-	nothing := func() {}
-	sum := sha256.Sum256([]byte(key.Source + "\x00" + key.URI))
-	hash := int64(binary.BigEndian.Uint64(sum[:8]))
-	claimed, err := f.claim(ctx, hash)
+	nothing, name := func() {}, key.Source+"\x00"+key.URI
+	claimed, err := f.Claim(ctx, name)
 	switch {
 	case ctx.Err() != nil:
 		return false, nothing, ctx.Err()
@@ -39,24 +37,36 @@ func (f *Fleet) BeginFetch(ctx context.Context, key understudy.Key) (fetch bool,
 		return true, func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unclaimTimeout)
 			defer cancel()
-			_ = f.o.Table.EndClaim(ctx, hash, f.o.Node.ID) // after an error the claim ends with the lease
+			_ = f.EndClaim(ctx, name) // after an error the claim ends with the lease
 		}, nil
 	}
 	for n := 0; ; n++ {
 		if err := retry.Wait(ctx, retry.Backoff(minClaimPause, maxClaimPause, n)); err != nil {
 			return false, nothing, err
 		}
-		if is, err := f.o.Table.IsClaimed(ctx, hash); err != nil || !is {
+		if is, err := f.o.Table.IsClaimed(ctx, hashClaim(name)); err != nil || !is {
 			return false, nothing, ctx.Err()
 		}
 	}
 }
 
-// claim claims a key. It gives up if the database does not answer soon.
-func (f *Fleet) claim(ctx context.Context, key int64) (claimed bool, err error) {
+// Claim claims work for this node. It returns false if a live node, or this node, has claimed the work. It gives up if the database
+// does not answer soon. A claim ends with EndClaim, or when the lease of this node ends.
+func (f *Fleet) Claim(ctx context.Context, name string) (claimed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	return f.o.Table.Claim(ctx, key, f.o.Node.ID)
+	return f.o.Table.Claim(ctx, hashClaim(name), f.o.Node.ID)
+}
+
+// EndClaim ends a claim of this node.
+func (f *Fleet) EndClaim(ctx context.Context, name string) error {
+	return f.o.Table.EndClaim(ctx, hashClaim(name), f.o.Node.ID)
+}
+
+// hashClaim returns the key of a claim in the table.
+func hashClaim(name string) int64 {
+	sum := sha256.Sum256([]byte(name))
+	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
 // IsAlone reports whether no other node had a valid lease at the last renewal.

@@ -81,7 +81,7 @@ func (f *Server) SetExpress(bytes int64) {
 // SetTLS makes the server serve TLS only, with the certificates of a configuration. Call it after SetExpress, before the server runs.
 func (f *Server) SetTLS(certificates *tls.Config) {
 	f.listener.tls = certificates.Clone()
-	f.listener.tls.NextProtos = []string{http2, "http/1.1"}
+	f.listener.tls.NextProtos = append([]string{http2, "http/1.1"}, certificates.NextProtos...)
 	f.server.Protocols.SetUnencryptedHTTP2(false)
 	if f.express == nil {
 		f.express = newExpress(f, 0) // it waits for handshakes

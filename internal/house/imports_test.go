@@ -36,7 +36,7 @@ var imports = map[string]string{
 	"internal/actions":           ". kit/limiter kit/lockwatch request",
 	"internal/agents": ". internal/access internal/access/seen internal/jsonapi internal/query internal/viewer/plan " +
 		"kit/accesslog kit/jsonhttp kit/limiter kit/lockwatch kit/suggest kit/token request spec",
-	"internal/app": ". internal/access internal/actions internal/agents internal/app/lastday internal/app/lookups " +
+	"internal/app": ". internal/access internal/acme internal/actions internal/agents internal/app/lastday internal/app/lookups " +
 		"internal/app/operations internal/audit internal/backup internal/callers internal/certificate internal/config " +
 		"internal/connect internal/crawl internal/credentials internal/datadir internal/diagnostics " +
 		"internal/diagnostics/profile internal/export internal/feed internal/fleet internal/forecast internal/frontend " +
@@ -54,10 +54,11 @@ var imports = map[string]string{
 		"spec",
 	"internal/app/lookups": ". internal/access internal/query internal/store kit/jsonspan mirror/compose spec",
 	"internal/callers":     ". kit/accesslog kit/limiter kit/lockwatch spec spec/auth",
-	"internal/config": ". internal/forecast internal/access internal/audit internal/callers internal/certificate " +
+	"internal/config": ". internal/acme internal/forecast internal/access internal/audit internal/callers internal/certificate " +
 		"internal/connect internal/credentials internal/datadir internal/feed internal/store internal/store/contents " +
 		"internal/signin internal/smallfile internal/tables internal/watch internal/webhook kit/charset kit/header " +
 		"kit/lockwatch kit/logline kit/suggest mirror mirror/shadow spec upstream upstream/tokens",
+	"internal/acme":        ". kit/retry kit/token",
 	"internal/certificate": ". internal/datadir internal/smallfile kit/lockwatch",
 	"internal/connect":     "internal/certificate internal/webhook kit/accesslog kit/jsonhttp kit/limiter spec",
 	"internal/crawl": ". internal/crawl/overlap internal/jobs internal/jsonapi internal/query kit/cycle kit/folder " +
