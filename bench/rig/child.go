@@ -35,7 +35,7 @@ type Child struct {
 	ended     func() error
 }
 
-var addressLine = regexp.MustCompile(`^(\w[\w-]*) +(http://\S+)`)
+var addressLine = regexp.MustCompile(`^(\w[\w-]*) +(https?://\S+)`)
 
 // Start runs a program and waits until a line of its output contains the text until.
 func Start(ctx context.Context, dir, name, until, bin string, args ...string) (*Child, error) {

@@ -5,6 +5,7 @@ package rig
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -40,6 +41,14 @@ type Target struct {
 	URIs []string
 	// Together are so many requests in one write of a client; 0: one.
 	Together int
+}
+
+// SetHeaders sets the target's header fields.
+func (a Target) SetHeaders(h http.Header) {
+	for _, field := range a.Headers {
+		name, value, _ := strings.Cut(field, ": ")
+		h.Set(name, value)
+	}
 }
 
 // Driver runs a load. An answer other than 200 is an error.
@@ -166,7 +175,7 @@ func ownLoad(ctx context.Context, a Target) (Load, error) {
 	began := time.Now()
 	var wg sync.WaitGroup
 	for i := range a.Clients {
-		wg.Go(func() { took[i], errs[i] = ownClient(ctx, u.Host, requests, max(1, a.Together)) })
+		wg.Go(func() { took[i], errs[i] = ownClient(ctx, u, requests, max(1, a.Together)) })
 	}
 	wg.Wait()
 	long := time.Since(began)
@@ -178,10 +187,13 @@ func ownLoad(ctx context.Context, a Target) (Load, error) {
 }
 
 // ownClient runs one connection of ownLoad until the context ends.
-func ownClient(ctx context.Context, host string, requests []string, together int) (took []time.Duration, err error) {
-	conn, err := net.Dial("tcp", host)
+func ownClient(ctx context.Context, to *url.URL, requests []string, together int) (took []time.Duration, err error) {
+	conn, err := net.Dial("tcp", to.Host)
 	if err != nil {
 		return nil, err
+	}
+	if to.Scheme == "https" {
+		conn = tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
 	}
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(Patience)); err != nil {

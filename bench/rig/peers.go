@@ -26,7 +26,7 @@ http {
   open_file_cache max=10000 inactive=600s; proxy_buffers 64 16k; proxy_buffer_size 16k;
   map $http_accept_encoding $packed { default 0; ~gzip 1; }
   server {
-    listen %[4]s backlog=1024;
+    listen %[4]s%[6]s
     location / {
       proxy_pass %[5]s; proxy_http_version 1.1; proxy_cache pages; proxy_cache_key $request_uri|$packed;
       proxy_cache_valid 200 2h; proxy_ignore_headers Cache-Control Vary Expires;
@@ -42,9 +42,14 @@ sub vcl_recv { unset req.http.Authorization; return (hash); }
 sub vcl_backend_response { set beresp.ttl = 2h; }
 `
 
-// Nginx starts nginx in front of a server, with or without an access log. It returns ErrNoPeer if nginx is not
-// installed.
-func (r *Run) Nginx(ctx context.Context, up string, logs bool) (*Child, error) {
+// nginxTLS makes nginx speak HTTP/1.1 and HTTP/2 over TLS, with the cipher that Go's server chooses.
+const nginxTLS = ` ssl http2 backlog=1024;
+    ssl_certificate %[1]s; ssl_certificate_key %[1]s; ssl_protocols TLSv1.2 TLSv1.3;
+    ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;`
+
+// Nginx starts nginx in front of a server, with or without an access log. With a file that has a certificate and its key,
+// it speaks TLS. It returns ErrNoPeer if nginx is not installed.
+func (r *Run) Nginx(ctx context.Context, up, certificate string, logs bool) (*Child, error) {
 	at, err := freePort()
 	if err != nil {
 		return nil, err
@@ -61,12 +66,17 @@ func (r *Run) Nginx(ctx context.Context, up string, logs bool) (*Child, error) {
 	if logs {
 		log = filepath.Join(dir, "access.log")
 	}
+	listen, scheme := " backlog=1024;", "http"
+	if certificate != "" {
+		listen, scheme = fmt.Sprintf(nginxTLS, certificate), "https"
+	}
 	file := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(file, fmt.Appendf(nil, nginxConfig, dir, pages, log, at, up), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, nginxConfig, dir, pages, log, at, up, listen), 0o600); err != nil {
 		return nil, err
 	}
 	c, err := peer(ctx, dir, "nginx", at, "/usr/sbin/nginx", "-c", file, "-e", filepath.Join(dir, "nginx.err"))
 	if c != nil {
+		c.Addresses["nginx"] = scheme + "://" + at
 		c.ended = func() error { return os.RemoveAll(pages) }
 	}
 	return c, err

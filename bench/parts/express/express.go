@@ -91,7 +91,7 @@ func start(ctx context.Context, r *rig.Run, g *rig.Rig, plain, zipped []byte, lo
 		name  string
 		start func() (*rig.Child, error)
 	}{
-		{"nginx", func() (*rig.Child, error) { return r.Nginx(ctx, up, logs) }},
+		{"nginx", func() (*rig.Child, error) { return r.Nginx(ctx, up, "", logs) }},
 		{"varnish", func() (*rig.Child, error) { return r.Varnish(ctx, up) }},
 		{"loop", func() (*rig.Child, error) { return r.Loop(ctx, plain, zipped) }},
 	} {
