@@ -135,6 +135,7 @@ const (
 	isBusy        = iota // nobody reads it, or a part of a request has arrived
 	awaitsRequest        // it is being read, and nothing has arrived
 	isInterrupted        // awaitsRequest, and its deadline ends the reading
+	isCopied             // the next program reads it
 )
 
 // maxPartialTime is how long a restart waits for a request that has arrived in part, and restartInterval how often it looks.
@@ -184,6 +185,9 @@ func (f *Server) copySockets(ctx context.Context) {
 // awaitRequest reads the first bytes of a request. Before a restart it reads nothing, copies the connection and returns an error.
 func (c *conn) awaitRequest(read func() (int, error)) (n int, err error) {
 	b := c.listener
+	if c.state.Load() == isCopied { // net/http tries again, in case that it is HTTP/2
+		return 0, io.EOF
+	}
 	c.state.Store(awaitsRequest)
 	if !b.restarts.Load() {
 		n, err = read()
@@ -196,13 +200,21 @@ func (c *conn) awaitRequest(read func() (int, error)) (n int, err error) {
 			return n, c.TCPConn.SetReadDeadline(b.now().Add(maxPartialTime))
 		}
 	}
+	c.state.Store(isCopied)
 	_ = b.copySocket(c.TCPConn) // if it fails, the connection is closed
 	return 0, io.EOF
 }
 
 // readStream reads from the connection for net/http.
 func (c *conn) readStream(p []byte) (int, error) {
-	if c.idle.Load() == 0 || c.begun.Load() || c.handlerAsked.Load() {
+	switch {
+	case len(p) == 1 && c.listener.restarts.Load(): // net/http watches the client; what it reads belongs to the next program
+		raw, err := c.TCPConn.SyscallConn()
+		if err == nil {
+			err = raw.Read(func(uintptr) (done bool) { return false })
+		}
+		return 0, err
+	case c.idle.Load() == 0 || c.begun.Load() || c.handlerAsked.Load():
 		return c.stream.Read(p)
 	}
 	return c.awaitRequest(func() (int, error) { return c.stream.Read(p) })
