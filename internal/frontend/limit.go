@@ -246,6 +246,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	if n > 0 && !c.begun.Load() {
 		c.begun.Store(true)
 	}
+	if bytes.HasPrefix(p[:n], []byte("PRI ")) { // the beginning of HTTP/2 (RFC 9113, 3.4)
+		c.state.Store(isHTTP2)
+	}
 	if n > 0 && (len(p) == 1) != c.hasAhead.Load() {
 		c.hasAhead.Store(len(p) == 1)
 	}

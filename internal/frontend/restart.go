@@ -136,6 +136,7 @@ const (
 	awaitsRequest        // it is being read, and nothing has arrived
 	isInterrupted        // awaitsRequest, and its deadline ends the reading
 	isCopied             // the next program reads it
+	isHTTP2              // it is told to open another connection
 )
 
 // maxPartialTime is how long a restart waits for a request that has arrived in part, and restartInterval how often it looks.
@@ -170,6 +171,10 @@ func (f *Server) copySockets(ctx context.Context) {
 		b.mu.Lock()
 		open, busy := len(b.conns), false
 		for c := range b.conns {
+			if c.state.Load() == isHTTP2 {
+				open--
+				continue
+			}
 			busy = busy || c.idle.Load() == 0
 			if c.state.CompareAndSwap(awaitsRequest, isInterrupted) {
 				_ = c.TCPConn.SetReadDeadline(time.Unix(1, 0))
@@ -208,6 +213,8 @@ func (c *conn) awaitRequest(read func() (int, error)) (n int, err error) {
 // readStream reads from the connection for net/http.
 func (c *conn) readStream(p []byte) (int, error) {
 	switch {
+	case c.state.Load() == isHTTP2:
+		return c.stream.Read(p)
 	case len(p) == 1 && c.listener.restarts.Load(): // net/http watches the client; what it reads belongs to the next program
 		raw, err := c.TCPConn.SyscallConn()
 		if err == nil {

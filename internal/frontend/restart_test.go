@@ -226,6 +226,46 @@ func TestRestartWaitsForAnswers(t *testing.T) {
 	}
 }
 
+// TestRestartTellsHTTP2Clients: a client of HTTP/2 is told to open another connection, and none of its requests fails.
+func TestRestartTellsHTTP2Clients(t *testing.T) {
+	t.Parallel()
+	for _, lane := range []bool{false, true} {
+		t.Run(fmt.Sprintf("lane %v", lane), func(t *testing.T) {
+			t.Parallel()
+			s := newSuccession(t, lane, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
+			var protocols http.Protocols
+			protocols.SetUnencryptedHTTP2(true)
+			c := http.Client{Transport: &http.Transport{Protocols: &protocols}, Timeout: waitTime}
+			t.Cleanup(c.CloseIdleConnections)
+			url := s.now.URL()
+			var done atomic.Bool
+			var asked atomic.Int64
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				for !done.Load() {
+					resp, err := c.Get(url)
+					checktest.NoError(t, err, "request %d", asked.Load())
+					if err != nil {
+						return
+					}
+					checktest.Equal(t, resp.Proto, "HTTP/2.0", "protocol")
+					_ = resp.Body.Close()
+					asked.Add(1)
+				}
+			}()
+			for range sample.Count(3, 50) {
+				for before := asked.Load(); asked.Load() < before+20 && !t.Failed(); time.Sleep(time.Millisecond) {
+				}
+				s.restart()
+			}
+			done.Store(true)
+			<-ended
+			t.Logf("%d servers answered %d requests", s.count, asked.Load())
+		})
+	}
+}
+
 func TestWrongSocketsAreRefused(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{"test=x a": "invalid syntax", "test=x 99999": "bad file descriptor"} {
