@@ -35,7 +35,8 @@ var readers = map[string]string{
 	"ARCHITECTURE.md text": "", // a drawing
 	"tables.md sql":        "TestTablesAsDocumented in e2e/operation/tables_test.go",
 	"nodes.md ini":         "TestSuitesBehindPgBouncer in internal/store/postgres_test.go", // with these settings
-	"back-up.md text":      "",                                                             // lines of a crontab
+	"diagnostics.md ini":   "TestServiceManagerOpensSockets in e2e/operation/supervisor_test.go",
+	"back-up.md text":      "", // lines of a crontab
 	"commands.md text":     "TestThePageOfCommandsIsCurrent in cmd/understudy/commandspage_test.go",
 	"find-a-fault.md text": "", // findings
 	"forecast.md text":     "TestForecastPrintsWhatTheDocumentShows in cmd/understudy/kindscmd_test.go",
@@ -149,6 +150,10 @@ func TestDocumentedSettings(t *testing.T) {
 				if strings.Contains(text, "webhook: crm") {
 					text += "webhooks: [{name: crm, " + hookURL + ", secret: \"file:crm.secret\", role: all}]\n"
 				}
+			}
+			if strings.Contains(text, "tls: {cert: ") {
+				rig.WriteCertificate(t, d.dir)
+				text = strings.NewReplacer("/etc/understudy/fullchain.pem", "mail.crt", "/etc/understudy/privkey.pem", "mail.key").Replace(text)
 			}
 			d.write("understudy.yml", text)
 			d.writeSecrets(text)

@@ -66,16 +66,22 @@ var elsewhere = map[string]string{
 	"pg_dump --format=custom --file=understudy.dump postgres://understudy@db.internal/understudy":                                   "TestBackupOnPostgreSQL in e2e/operation/backup_test.go",
 	"pg_restore --no-owner --exit-on-error --dbname=postgres://understudy@db.internal/restored understudy.dump":                     "TestBackupOnPostgreSQL in e2e/operation/backup_test.go",
 
-	"understudy profile allocs --for 60s --since version": "--since 'version' in cmd/understudy/testdata/profile.txtar",
-	"understudy profile stop":                             "profile stop in cmd/understudy/testdata/profile.txtar",
+	"understudy profile allocs --for 60s --since version":                                                "--since 'version' in cmd/understudy/testdata/profile.txtar",
+	"understudy profile allocs --id 20261130T184512.000Z_trace_10000ms_v0.1.0-go1.26.8 --out slow.trace": "TestTraceIsFollowedToTheAPIAndOnTheExpressLane in e2e/answers/trace_test.go",
+	"go tool trace slow.trace": "TestTraceIsFollowedToTheAPIAndOnTheExpressLane in e2e/answers/trace_test.go",
+	"runuser -u understudy -- understudy restart --data /var/lib/understudy": "TestRestartUnderLoad in e2e/operation/restart_test.go",
+	"curl -d watch=on http://127.0.0.1:4114/-/locks":                         "TestLocksAreWatchedUntilTheyAreNot in internal/diagnostics/locks_test.go",
+	"curl 'http://127.0.0.1:4114/-/locks?format=json'":                       "TestLocksAreWatchedUntilTheyAreNot in internal/diagnostics/locks_test.go",
+	"understudy profile stop":                                                "profile stop in cmd/understudy/testdata/profile.txtar",
 
 	"understudy cert > understudy.pem":                             "TestTLSAsDocumented in e2e/operation/tls_test.go",
 	"curl --cacert understudy.pem https://localhost:4114/-/health": "TestTLSAsDocumented in e2e/operation/tls_test.go",
 	"export SSL_CERT_FILE=$PWD/understudy.pem REQUESTS_CA_BUNDLE=$PWD/understudy.pem NODE_EXTRA_CA_CERTS=$PWD/understudy.pem": "TestTLSAsDocumented in e2e/operation/tls_test.go",
 
 	"understudy ca > ca.pem": "TestGhPrintsWhatItPrintsDirectly in e2e/vendorsdk/gh_test.go",
-	"export HTTPS_PROXY=http://127.0.0.1:4117 SSL_CERT_FILE=$PWD/ca.pem": "TestGhPrintsWhatItPrintsDirectly in e2e/vendorsdk/gh_test.go",
-	"gh issue list -R acme/tracker":                                      "TestGhPrintsWhatItPrintsDirectly in e2e/vendorsdk/gh_test.go",
+	"export HTTPS_PROXY=http://127.0.0.1:4117 SSL_CERT_FILE=$PWD/ca.pem":                          "TestGhPrintsWhatItPrintsDirectly in e2e/vendorsdk/gh_test.go",
+	"export GH_HOST=localhost:4118 GH_ENTERPRISE_TOKEN=$SECRET SSL_CERT_FILE=$PWD/understudy.pem": "TestGhPrintsTheSameAtADropInPort in e2e/vendorsdk/gh_test.go",
+	"gh issue list -R acme/tracker": "TestGhPrintsWhatItPrintsDirectly in e2e/vendorsdk/gh_test.go",
 }
 
 // documents are all pages, from the root of the repository.
