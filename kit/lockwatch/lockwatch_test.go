@@ -1,5 +1,7 @@
 package lockwatch
 
+//lint:file-ignore SA2001 these tests look at locks, and guard nothing with them
+
 import (
 	"fmt"
 	"math/rand/v2"

@@ -1,6 +1,8 @@
 // Package lockwatch is a part of the bench: watched locks, beside those of package sync and of go-deadlock.
 package lockwatch
 
+//lint:file-ignore SA2001 empty sections are what is measured
+
 import (
 	"context"
 	"math"
