@@ -30,6 +30,7 @@ import (
 	"understudy/bench/parts/overload"
 	"understudy/bench/parts/profiler"
 	"understudy/bench/parts/reader"
+	"understudy/bench/parts/restart"
 	"understudy/bench/parts/rowrules"
 	"understudy/bench/parts/search"
 	"understudy/bench/parts/shrink"
@@ -53,6 +54,7 @@ var parts = []rig.Part{
 	{Name: "express", About: "a warm page beside nginx, Varnish, net/http and an epoll loop", Run: express.Measure},
 	{Name: "lane", About: "the express lane with many keys, a masked role, cold requests and idle connections", Run: express.MeasureLane},
 	{Name: "tls", About: "a warm page over TLS, by HTTP/1.1 and HTTP/2, beside nginx", Run: tls.Measure},
+	{Name: "restart", About: "a restart under load, and an empty server: its start and its memory", Run: restart.Measure},
 	{Name: "rowrules", About: "a warm list for a role that finds some records alone, beside one that sees all", Run: rowrules.Measure},
 	{Name: "tunnel", About: "a warm page through an open tunnel of the proxy, by HTTP/1.1 and HTTP/2, beside the drop-in", Run: tunnel.Measure},
 	{Name: "html", About: "the pages people look at: requests a second, CPU and bytes beside Logrole", Run: html.Measure},

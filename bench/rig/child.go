@@ -28,6 +28,7 @@ type Child struct {
 	name      string
 	Addresses map[string]string // by the first word of its line: "twilio" -> "http://127.0.0.1:…"
 	Started   time.Time         // just before the process was made
+	Ready     time.Time         // when it had printed that it is ready
 	cmd       *exec.Cmd
 	log       string // file of its standard error
 	Exited    chan struct{}
@@ -75,6 +76,7 @@ func Start(ctx context.Context, dir, name, until, bin string, args ...string) (*
 		c.kill()
 		return nil, fmt.Errorf("%s: %w\n%s", name, err, c.lastWords())
 	}
+	c.Ready = time.Now()
 	return c, nil
 }
 
