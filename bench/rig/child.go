@@ -163,6 +163,9 @@ func (c *Child) Resident() (int64, error) {
 	return n, nil
 }
 
+// Own returns the resident memory of the child in bytes without the pages of its program's file, which the kernel reads and drops as it likes.
+func (c *Child) Own() (int64, error) { return statusOf(c.cmd.Process.Pid, "RssAnon") }
+
 // ResidentOf returns the resident memory of a process in bytes. PeakOf returns the maximum that it ever had.
 func ResidentOf(pid int) (int64, error) { return statusOf(pid, "VmRSS") }
 func PeakOf(pid int) (int64, error)     { return statusOf(pid, "VmHWM") }
