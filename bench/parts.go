@@ -59,7 +59,7 @@ var parts = []rig.Part{
 	{Name: "tunnel", About: "a warm page through an open tunnel of the proxy, by HTTP/1.1 and HTTP/2, beside the drop-in", Run: tunnel.Measure},
 	{Name: "html", About: "the pages people look at: requests a second, CPU and bytes beside Logrole", Run: html.Measure},
 	{Name: "firstrun", About: "what a newcomer waits for: the table of make run, compiled and from a built binary", Run: firstrun.Measure},
-	{Name: "observe", About: "a warm page with the access log, metrics and traces on, beside one with them off", Run: observe.Measure},
+	{Name: "observe", About: "a warm page with the access log, metrics, traces and lock watch on, beside one with them off", Run: observe.Measure},
 	{Name: "profiler", About: "a warm page while a profile is taken", Run: profiler.Measure},
 	{Name: "flights", About: "a hundred clients on one cold key, a killed leader, a deadline", Run: flights.Measure},
 	{Name: "next", About: "the next page, one upstream latency later", Run: next.Measure},

@@ -1,4 +1,4 @@
-// Package observe is a part of the bench. It measures what it costs to watch the server: its access log, metrics and traces.
+// Package observe is a part of the bench. It measures what it costs to watch the server: its access log, metrics, traces and locks.
 package observe
 
 import (
@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"sync"
 	"time"
@@ -18,8 +19,8 @@ import (
 const scrapeInterval = 5 * time.Second
 
 // Measure requests the warm drop-in page with 16 clients, in alternating rounds from two servers. One has no access log, nobody
-// reads its metrics, and its clients send no trace. The other writes its access log into a file, exports traces, has its metrics
-// read, and its clients send the trace of a request that is not sampled.
+// reads its metrics, and its clients send no trace. The other writes its access log into a file, exports traces, watches its locks, has its
+// metrics read, and its clients send the trace of a request that is not sampled.
 func Measure(ctx context.Context, r *rig.Run) (err error) {
 	collector := httptest.NewServer(http.NotFoundHandler())
 	defer collector.Close()
@@ -37,6 +38,13 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 		if _, _, err := rig.Stored(ctx, servers[i], uri); err != nil {
 			return err
 		}
+	}
+	watched, err := http.PostForm(servers[1].Serve.Addresses["viewer"]+"/-/locks", url.Values{"watch": {"on"}})
+	if err != nil {
+		return err
+	}
+	if err := watched.Body.Close(); err != nil || watched.StatusCode != http.StatusOK { // of the page to which it redirects
+		return fmt.Errorf("the locks are not watched: %s (%w)", watched.Status, err)
 	}
 	d, long := r.FindDriver(), r.Long(4*time.Second)
 	rows := [][]string{{"16 clients", "off, req/s", "CPU us/req", "p99 ms", "on, req/s", "CPU us/req", "p99 ms", "more CPU us"}}
@@ -73,7 +81,7 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 	}
 	r.Say("answers of the express lane with a trace: %d of %d", counts.Faces["twilio"].Express, counts.Requests)
 	r.Say("more CPU: median %.2f us, quartiles %.2f to %.2f us", rig.Median(more), rig.Quantile(more, 0.25), rig.Quantile(more, 0.75))
-	r.AtMost("CPU more for a warm request with access log, metrics and trace, median of the rounds", rig.Median(more), 0.5, "us")
+	r.AtMost("CPU more for a warm request with access log, metrics, trace and lock watch, median of the rounds", rig.Median(more), 0.5, "us")
 	return nil
 }
 
