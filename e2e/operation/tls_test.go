@@ -6,11 +6,15 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -119,4 +123,43 @@ func TestTLSAsDocumented(t *testing.T) {
 		t.Errorf("reload without TLS prints %s", out)
 	}
 	serves(rig.ReadFile(t, certificate))
+}
+
+// A page that waits for the provider names its style sheet first, and only to a browser. The log has the final status.
+func TestEarlyHintsOfALatePage(t *testing.T) {
+	t.Parallel()
+	up := rig.StartAPI(t, "--latency", "300ms", "--records", "50").URL("slowapi")
+	house, dir := rig.StartServer(t, rig.Settings{Upstream: up, Role: "all", Store: "tls: self\n"})
+	own, ok := understudyIn(t, dir, "cert")
+	checktest.MustTrue(t, ok, "understudy cert: %s", own)
+	var hints []string
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(status int, h textproto.MIMEHeader) error {
+		hints = append(hints, strconv.Itoa(status)+" "+h.Get("Link"))
+		checktest.Equal(t, len(h), 1, "fields of the informational response")
+		return nil
+	}})
+	for _, c := range []struct {
+		path, mode string
+		version    int
+		hints      int
+	}{
+		{"/twilio/calls", "navigate", 2, 1},
+		{"/twilio/messages", "navigate", 1, 0},
+		{"/twilio/conferences", "cors", 2, 0},
+		{"/twilio/recordings.json", "navigate", 2, 0},
+	} {
+		hints = nil
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, house.URL("viewer")+c.path, nil)
+		checktest.MustNoError(t, err, "request")
+		r.Header.Set("Sec-Fetch-Mode", c.mode)
+		resp, err := trusting(t, own, c.version).Do(r)
+		checktest.MustNoError(t, err, "%s", c.path)
+		_, err = io.Copy(io.Discard, resp.Body)
+		checktest.NoError(t, errors.Join(err, resp.Body.Close()), "%s", c.path)
+		checktest.Equal(t, resp.StatusCode, 200, "%s: status", c.path)
+		checktest.MustEqual(t, len(hints), c.hints, "%s: informational responses %q", c.path, hints)
+		if c.hints == 1 {
+			checktest.Equal(t, hints[0], "103 "+resp.Header.Get("Link"), "%s: informational response", c.path)
+		}
+	}
 }

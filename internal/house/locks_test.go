@@ -17,7 +17,7 @@ var unwatched = []string{
 	"internal/jobs/run.go", "internal/frontend/reply.go", "internal/frontend/lane.go", "internal/search/find.go", "internal/crawl/sweep.go",
 	"internal/crawl/fetch.go", "internal/crawl/sync.go", "internal/store/evict/sweep.go", "internal/tables/follow.go",
 	"internal/watch/book.go", "mirror/cache/tier.go", "mirror/shared/fetch.go", "upstream/exchange.go", "request/trace.go",
-	"cmd/understudy/terminal/progress.go",
+	"cmd/understudy/terminal/progress.go", "internal/viewer/page/response.go",
 }
 
 // TestLongLivedLocksAreWatched: packages of kit import none of the product, and slowapi is no part of it.

@@ -70,6 +70,12 @@ func (v *Visitor) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 // Open runs a handler for a request by anybody. Other than Exchange, it does not identify the caller.
 func (v *Visitor) Open(w http.ResponseWriter, r *http.Request, run Handler) {
 	ctx, cancel := context.WithTimeout(r.Context(), v.Options.Deadline)
+	if r.ProtoMajor == 2 && r.Header.Get("Sec-Fetch-Mode") == "navigate" && canStream(r) {
+		h := &hinter{to: w, header: w.Header().Clone(), link: v.preloadLink()}
+		defer h.begin()
+		time.AfterFunc(firstByteTimeout, h.sendHint)
+		w = h
+	}
 	q, end := v.Begin(ctx, w, r)
 	defer end()
 	defer cancel()

@@ -126,6 +126,9 @@ func (q *Exchange) ReadFirst(f func(context.Context) error, beside func()) error
 	case <-q.Tasks.firstByteWait.Done():
 	}
 	if canStream(q.R) && q.Ctx.Err() == nil {
+		if h, ok := q.Reply.W.(*hinter); ok {
+			h.sendHint() // if its timer is later than this one
+		}
 		if err := q.sendHead(); err != nil {
 			return err
 		}

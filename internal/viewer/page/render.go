@@ -199,15 +199,15 @@ func (q *Exchange) renderPage(status int, above string, f frame, page string, ma
 		return q.Reply.finish()
 	}
 	q.setTimes(began)
-	q.Reply.setPreloadHeader()
+	q.Reply.W.Header().Set("Link", q.V.preloadLink())
 	q.Reply.write(status, htmlType, q.Reply.page.Bytes())
 	return nil
 }
 
-// setPreloadHeader names the style sheet in a Link header, so that browsers load it before they parse the page (RFC
-// 8288; HTML, 4.6.8, preload).
-func (y *Reply) setPreloadHeader() {
-	y.W.Header().Set("Link", "<"+y.v.pages.files.Address["viewer.css"]+">; rel=preload; as=style")
+// preloadLink returns a Link header that names the style sheet, so that browsers load it before they parse the page (RFC
+// 8288; HTML, 4.6.8, preload). It is the same for all pages and callers.
+func (v *Visitor) preloadLink() string {
+	return "<" + v.pages.files.Address["viewer.css"] + ">; rel=preload; as=style"
 }
 
 // AnswerOrigin returns a text that says where the main answer of the page came from, such as the cache.

@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -84,7 +86,7 @@ func (q *Exchange) startStream() {
 	}
 	q.Reply.stream = &stream{}
 	q.setTimes(q.Clock.Start)
-	q.Reply.setPreloadHeader()
+	q.Reply.W.Header().Set("Link", q.V.preloadLink())
 	if q.Kind != nil && q.V.Options.Media != nil && q.R.PathValue("id") != "" {
 		q.Reply.openSession() // the session must begin before the headers are sent, because a part may show audio or images
 	}
@@ -99,6 +101,54 @@ func (q *Exchange) startStream() {
 		// this error needs no handling, because the next write fails with it too
 		_ = q.Reply.sendPacked(func(w *bytes.Buffer) error { q.Reply.stream.zip.begin(w); return nil })
 	}
+}
+
+// hinter is the response writer of a page that a browser navigates to over HTTP/2. If the page does not begin in time, it
+// sends a response 103 that names the style sheet (RFC 8297). Browsers ignore that over HTTP/1.1.
+type hinter struct {
+	to     http.ResponseWriter
+	header http.Header // of the page: a map of its own until the page begins, because 103 is sent beside the page's goroutine
+	mu     sync.Mutex  // held while 103 is sent, and while the page begins
+	link   string      // "" once 103 has been sent
+	begun  bool
+}
+
+// sendHint sends 103, unless it has been sent or the page has begun. Any goroutine may call it.
+func (h *hinter) sendHint() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.link != "" && !h.begun {
+		clear(h.to.Header())
+		h.to.Header().Set("Link", h.link)
+		h.link = ""
+		h.to.WriteHeader(http.StatusEarlyHints)
+	}
+}
+
+// begin ends the time in which 103 may be sent.
+func (h *hinter) begin() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.begun {
+		clear(h.to.Header())
+		maps.Copy(h.to.Header(), h.header)
+		h.begun, h.header = true, h.to.Header()
+	}
+}
+
+// Header and the methods below are those of a response writer.
+func (h *hinter) Header() http.Header { return h.header }
+
+func (h *hinter) Unwrap() http.ResponseWriter { return h.to }
+
+func (h *hinter) WriteHeader(status int) {
+	h.begin()
+	h.to.WriteHeader(status)
+}
+
+func (h *hinter) Write(p []byte) (int, error) {
+	h.begin()
+	return h.to.Write(p)
 }
 
 func (y *Reply) finish() error {
