@@ -34,6 +34,7 @@ import (
 type handlerSet struct {
 	handlers  []http.Handler
 	targets   []frontend.Known
+	clients   map[string]config.Clients // the clients that may use each port, by its name
 	policy    policy
 	viewer    *viewer.Viewer
 	search    *search.Searcher
@@ -69,7 +70,7 @@ type builder struct {
 
 // build returns the handlers of a policy. It starts no goroutines.
 func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
-	d := &handlerSet{policy: p, proxies: map[string]*proxy.Proxy{}}
+	d := &handlerSet{policy: p, proxies: map[string]*proxy.Proxy{}, clients: map[string]config.Clients{}}
 	diag := diagnostics.New(b.diagnosticsOptions(cfg, p, d))
 	var err error
 	if d.search, err = b.newSearch(cfg, p); err != nil {
@@ -96,8 +97,9 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 		if err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
-		d.handlers, d.targets = append(d.handlers, front.Handler(b.ports.profiles.Handler(px))), append(d.targets, px)
-		d.proxies[src.Name], dropIns[src.Name] = px, px
+		guarded := b.ports.servers[len(d.handlers)].GuardRequests(b.ports.profiles.Handler(px))
+		d.handlers, d.targets = append(d.handlers, front.Handler(guarded)), append(d.targets, px)
+		d.proxies[src.Name], dropIns[src.Name], d.clients[src.Name] = px, px, cfg.Sources[src.Name].Clients
 	}
 	if t := b.ports.tunnels; t != nil {
 		d.tunnelled = t.handler(func(source string, url func(string) string) http.Handler {

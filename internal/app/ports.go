@@ -138,6 +138,7 @@ func (p *ports) reopenAccessLog() {
 // replaceHandlers puts new handlers on the ports. end is called after the last request of the former handlers.
 func (p *ports) replaceHandlers(d *handlerSet, end func()) {
 	for i, f := range p.servers {
+		f.SetClients(new(d.clients[f.Name]))
 		f.SetHandler(d.handlers[i], d.targets[i], end)
 		end = nil
 	}
@@ -159,6 +160,7 @@ func (p *ports) loads() map[string]diagnostics.Port {
 		l := f.Load()
 		port := diagnostics.Port{Limits: map[string]request.Load{
 			"connections": {Limit: l.Limit, Now: l.Now, Refused: l.Refused, Dropped: l.Dropped},
+			"clients":     {Refused: l.RefusedClients},
 			"headers":     {Limit: int64(p.limits.Headers), Refused: l.LargeHeads},
 			"head_time":   {Limit: int64(p.limits.HeadTime.Std() / time.Second), Refused: l.SlowHeads},
 		}, Express: l.Express}

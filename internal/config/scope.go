@@ -97,14 +97,22 @@ func (c *Settings) ParseScope(s credentials.Scope, by string) (one callers.Crede
 		}
 		one.Grant.Allow = append(one.Grant.Allow, allow)
 	}
-	for _, text := range s.Addresses {
-		block, err := netip.ParsePrefix(text)
-		if err != nil {
-			return one, fmt.Errorf("addresses: %q is not an address block, such as 10.0.0.0/8 or 192.0.2.7/32", text)
-		}
-		one.From = append(one.From, block.Masked())
+	if one.From, err = parseBlocks(s.Addresses); err != nil {
+		return one, fmt.Errorf("addresses: %w", err)
 	}
 	return one, nil
+}
+
+// parseBlocks parses address blocks.
+func parseBlocks(texts []string) (all []netip.Prefix, err error) {
+	for _, text := range texts {
+		block, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not an address block, such as 10.0.0.0/8 or 192.0.2.7/32", text)
+		}
+		all = append(all, block.Masked())
+	}
+	return all, nil
 }
 
 // CheckMade returns an error if a credential cannot be created beside the credentials of the settings.

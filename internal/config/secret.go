@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"time"
@@ -37,11 +36,8 @@ func ReadSecret(ctx context.Context, ref SecretRef, folder string) (understudy.S
 	var text []byte
 	switch scheme {
 	case "file":
-		if !filepath.IsAbs(rest) {
-			rest = filepath.Join(folder, rest)
-		}
 		var err error
-		if text, err = smallfile.Read(rest, maxSecret); err != nil {
+		if text, err = smallfile.Read(resolvePath(folder, rest), maxSecret); err != nil {
 			return understudy.Secret{}, err
 		}
 	case "cmd":

@@ -29,6 +29,9 @@ func fillSecrets(t *testing.T, v reflect.Value, name string) (names []string) {
 	case v.Kind() == reflect.Struct && !isUnmarshaler(v.Type()):
 		for i := range v.NumField() {
 			word, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+			if word == "-" {
+				continue // it is no setting
+			}
 			if strings.Contains(word, "secret") && v.Field(i).Type() == reflect.TypeFor[string]() {
 				t.Errorf("%s.%s names a secret and is a string, want a SecretRef", name, word)
 			}

@@ -107,6 +107,7 @@ type Source struct {
 	Pool        []SecretRef    `yaml:"pool"`
 	Listen      string         `yaml:"listen"`
 	TLS         string         `yaml:"tls"`
+	Clients     Clients        `yaml:"clients"`
 	PublicURL   string         `yaml:"public_url"`
 	Rate        float64        `yaml:"rate"`
 	Concurrency int            `yaml:"concurrency"`

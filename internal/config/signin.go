@@ -6,9 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/netip"
 	"net/url"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -118,17 +116,13 @@ func (h *headerConfig) check() error {
 
 // parseProxies parses the address blocks of reverse proxies.
 func parseProxies(texts []string) (all header.Proxies, err error) {
-	for _, text := range texts {
-		p, err := netip.ParsePrefix(text)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("%q is not an address block, such as 10.0.0.1/32", text)
-		case p.Bits() == 0:
+	all, err = parseBlocks(texts)
+	for _, p := range all {
+		if p.Bits() == 0 {
 			return nil, fmt.Errorf("%s is every address; name the addresses of the proxy", p)
 		}
-		all = append(all, p.Masked())
 	}
-	return all, nil
+	return all, err
 }
 
 // ReverseProxies returns the reverse proxies that may state a client's address.
@@ -165,13 +159,10 @@ func (c *Settings) isCredential(name string) bool {
 // UsersFile returns the path of the file of users, or "" if people do not sign in with such a file. A relative path
 // is relative to folder.
 func (v *viewerConfig) UsersFile(folder string) string {
-	switch {
-	case v.SignIn != signInUsers:
+	if v.SignIn != signInUsers {
 		return ""
-	case filepath.IsAbs(v.Users):
-		return v.Users
 	}
-	return filepath.Join(folder, v.Users)
+	return resolvePath(folder, v.Users)
 }
 
 // ReadUsers reads the file of users. It returns nil if people do not sign in with such a file. It returns an error

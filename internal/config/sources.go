@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,9 +37,7 @@ func readSpec(setting, folder string) (sp *spec.Spec, sum [sha256.Size]byte, err
 		}
 		return sp, sum, nil
 	}
-	if !filepath.IsAbs(setting) {
-		setting = filepath.Join(folder, setting)
-	}
+	setting = resolvePath(folder, setting)
 	data, err := smallfile.Read(setting, upstream.MaxSpec)
 	if err != nil {
 		return nil, sum, fmt.Errorf("spec: %w", err)
@@ -127,6 +124,9 @@ func (c *Settings) ReadSources(folder string) ([]*spec.Source, error) {
 				return nil, fmt.Errorf("sources.%s.listen: spec %s names no port; write HOST:PORT", name, sp.Name)
 			}
 			s.Listen = net.JoinHostPort("127.0.0.1", strconv.Itoa(sp.Port))
+		}
+		if err := s.readClients(c, folder); err != nil {
+			return nil, fmt.Errorf("sources.%s.clients: %w", name, err)
 		}
 		if s.User == "" && slices.Contains(slices.Collect(maps.Values(sp.Vars)), "user") {
 			return nil, fmt.Errorf("sources.%s.user: spec %s needs it", name, sp.Name)

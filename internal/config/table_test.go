@@ -59,7 +59,7 @@ func settingNames(t reflect.Type, prefix string, out map[string]bool) {
 	for f := range t.Fields() {
 		name, ft := prefix+f.Tag.Get("yaml"), f.Type
 		switch {
-		case name == "-": // no setting
+		case f.Tag.Get("yaml") == "-": // no setting
 		case name == "roles":
 			out["roles.NAME.SOURCE"], out["roles.NAME.SOURCE.rows"], out["roles.NAME.SOURCE.do"] = true, true, true
 		case name == "retention":

@@ -5,10 +5,10 @@ package config
 import (
 	"cmp"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -21,6 +21,7 @@ import (
 	"understudy/internal/acme"
 	"understudy/internal/certificate"
 	"understudy/internal/smallfile"
+	"understudy/kit/header"
 )
 
 // tlsConfig says with which certificate the ports of the viewer and of the sources serve TLS. The zero value means none.
@@ -63,23 +64,44 @@ func (a *acmeConfig) ReadOptions(folder string) (o acme.Options, err error) {
 	if a.CA == "" {
 		return o, nil
 	}
-	text, err := smallfile.Read(resolve(folder, a.CA), 1<<20)
-	if o.Roots = x509.NewCertPool(); err == nil && !o.Roots.AppendCertsFromPEM(text) {
-		err = fmt.Errorf("%s has no certificate (PEM)", a.CA)
-	}
+	o.Roots, err = readAuthorities(resolvePath(folder, a.CA))
 	return o, err
 }
 
-// resolve returns a path that may be relative to folder.
-func resolve(folder, path string) string {
-	if path == "" || filepath.IsAbs(path) {
-		return path
+// readAuthorities reads a PEM file with certificates of authorities.
+func readAuthorities(path string) (*x509.CertPool, error) {
+	text, err := smallfile.Read(path, 1<<20)
+	pool := x509.NewCertPool()
+	if err == nil && !pool.AppendCertsFromPEM(text) {
+		err = fmt.Errorf("%s contains no certificate; name a PEM file with the certificate of an authority", path)
 	}
-	return filepath.Join(folder, path)
+	return pool, err
 }
 
 // tlsOff is the value of the setting sources.NAME.tls.
 const tlsOff = "off"
+
+// Clients says which clients may use the port of a source. readClients sets the fields that are no settings.
+type Clients struct {
+	CA            string         `yaml:"ca"`
+	Addresses     []string       `yaml:"addresses"`
+	Authorities   *x509.CertPool `yaml:"-"` // the certificates in CA; nil if clients need none
+	From, Proxies header.Proxies `yaml:"-"` // the blocks of Addresses, and the reverse proxies in front of the port
+}
+
+// readClients reads which clients may use the port of a source. The file with the certificates is relative to folder.
+func (s *Source) readClients(all *Settings, folder string) (err error) {
+	c := &s.Clients
+	c.Proxies = ReverseProxies(all)
+	if c.From, err = parseBlocks(c.Addresses); err != nil || c.CA == "" {
+		return err
+	}
+	if !all.TLS.IsOnFor(s) {
+		return errors.New("the port has no TLS, which ca needs; write tls at the top of the file and no tls: off here, or remove ca")
+	}
+	c.Authorities, err = readAuthorities(resolvePath(folder, c.CA))
+	return err
+}
 
 // UnmarshalYAML reads the word self, the names of two files, or the settings of an authority.
 func (t *tlsConfig) UnmarshalYAML(n *yaml.Node) error {
@@ -112,7 +134,10 @@ func (t *tlsConfig) IsOnFor(s *Source) bool { return t.IsOn() && s.TLS != tlsOff
 
 // Read reads the certificate of the ports. Its files are relative to folder. An authority is in the data folder.
 func (t *tlsConfig) Read(c *Settings, folder, data string) (*certificate.Certificate, error) {
-	o := certificate.Options{Cert: resolve(folder, t.Cert), Key: resolve(folder, t.Key), Hosts: []string{"localhost", "127.0.0.1", "::1"}}
+	o := certificate.Options{Hosts: []string{"localhost", "127.0.0.1", "::1"}}
+	if t.Cert != "" {
+		o.Cert, o.Key = resolvePath(folder, t.Cert), resolvePath(folder, t.Key)
+	}
 	urls := []string{"//" + c.Viewer.Listen, c.Viewer.PublicURL, c.Nodes.URL}
 	for _, s := range c.Sources {
 		urls = append(urls, "//"+s.Listen, s.PublicURL)

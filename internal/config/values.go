@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -175,4 +176,12 @@ func guardDollars(s string) string {
 		b.WriteByte(s[i])
 	}
 	return b.String()
+}
+
+// resolvePath returns the path of a file that the settings name. A relative path is relative to folder.
+func resolvePath(folder, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, path)
 }

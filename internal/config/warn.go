@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -82,9 +81,7 @@ func warnOfOpenSecret(one NamedSecret, folder string) []string {
 	if !ok || runtime.GOOS == "windows" {
 		return nil
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(folder, path)
-	}
+	path = resolvePath(folder, path)
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm()&0o007 == 0 {
 		return nil

@@ -8,14 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	stdlog "log"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"understudy/internal/config"
+	"understudy/kit/header"
 	"understudy/kit/jsonhttp"
 	"understudy/kit/lockwatch"
 )
@@ -29,6 +33,7 @@ type limitListener struct {
 	now     func() time.Time
 	refusal []byte      // the complete response for a refused connection
 	tls     *tls.Config // nil if the listener does not serve TLS
+	clients clients
 
 	mu     lockwatch.Mutex
 	conns  map[*conn]struct{}
@@ -48,6 +53,24 @@ type limitListener struct {
 	largeHeads       atomic.Int64 // the number of requests whose head was too large
 }
 
+// clients decides which clients may use a port.
+type clients struct {
+	allowed atomic.Pointer[config.Clients]
+	refused atomic.Int64
+	log     *stdlog.Logger
+}
+
+// isStranger reports whether an address is neither one of clients nor in other blocks. It counts and logs strangers.
+func (c *clients) isStranger(remote string, other header.Proxies) bool {
+	at, _ := netip.ParseAddrPort(remote) // after an error in no block
+	if from := c.allowed.Load().From; len(from) == 0 || from.Contains(at.Addr()) || other.Contains(at.Addr()) {
+		return false
+	}
+	c.refused.Add(1)
+	c.log.Printf("client at %s refused, because clients.addresses does not name it", remote)
+	return true
+}
+
 // Limits of refused connections. Up to maxLingering of them have lingerTime to read their response. Other refused
 // connections are closed at once.
 const (
@@ -62,6 +85,7 @@ const (
 func newLimitListener(l net.Listener, limit int, refusal []byte) *limitListener {
 	b := &limitListener{Listener: l, now: time.Now, refusal: refusal, conns: map[*conn]struct{}{},
 		lingerSlots: make(chan struct{}, maxLingering), stopped: make(chan struct{}), closed: make(chan struct{})}
+	b.clients.allowed.Store(&config.Clients{})
 	b.limit.Store(int64(limit))
 	return b
 }
@@ -86,6 +110,10 @@ func (b *limitListener) Accept() (net.Conn, error) {
 		}
 		switch nc := nc.(type) {
 		case *net.TCPConn:
+			if b.clients.isStranger(nc.RemoteAddr().String(), b.clients.allowed.Load().Proxies) {
+				_ = nc.Close()
+				continue
+			}
 			if c := b.admit(nc); c != nil {
 				return c, nil
 			}
@@ -168,7 +196,7 @@ func (b *limitListener) refuse(tcp *net.TCPConn) {
 	to := net.Conn(tcp)
 	if b.tls != nil {
 		config := b.tls.Clone()
-		config.NextProtos = nil // the response has the form of HTTP/1.1
+		config.NextProtos, config.GetConfigForClient = nil, nil // the response has the form of HTTP/1.1, and is the same for all clients
 		to = tls.Server(tcp, config)
 	}
 	select {

@@ -66,6 +66,7 @@ func NewServer(name string, l net.Listener, h http.Handler, limits *config.Limit
 		ErrorLog:                     stdlog.New(serverLog{log.With("face", name)}, "", 0),
 		Protocols:                    new(http.Protocols),
 	}
+	f.listener.clients.log = f.server.ErrorLog
 	f.server.Protocols.SetHTTP1(true)
 	f.server.Protocols.SetHTTP2(true)
 	f.server.Protocols.SetUnencryptedHTTP2(true)
@@ -82,6 +83,7 @@ func (f *Server) SetExpress(bytes int64) {
 func (f *Server) SetTLS(certificates *tls.Config) {
 	f.listener.tls = certificates.Clone()
 	f.listener.tls.NextProtos = append([]string{http2, "http/1.1"}, certificates.NextProtos...)
+	f.listener.tls.GetConfigForClient = f.listener.selectConfig
 	f.server.Protocols.SetUnencryptedHTTP2(false)
 	if f.express == nil {
 		f.express = newExpress(f, 0) // it waits for handshakes
@@ -128,6 +130,7 @@ func (f *Server) URL() string {
 type Load struct {
 	Limit, Now, Refused, Dropped int64 // numbers of connections: the maximum, open now, refused, and closed to make room
 	LargeHeads, SlowHeads        int64 // numbers of requests with too large and with too slow heads
+	RefusedClients               int64 // the number of connections and requests of clients that may not use the port
 	Express                      int64 // the number of answers made without net/http
 }
 
@@ -136,7 +139,7 @@ func (f *Server) Load() Load {
 	l := f.listener
 	load := Load{
 		Limit: l.limit.Load(), Now: l.count(), Refused: l.refused.Load(), Dropped: l.dropped.Load(),
-		LargeHeads: l.largeHeads.Load(), SlowHeads: l.slowRequests.Load(),
+		LargeHeads: l.largeHeads.Load(), SlowHeads: l.slowRequests.Load(), RefusedClients: l.clients.refused.Load(),
 	}
 	if f.express != nil {
 		load.Express = f.express.answered.Load()
@@ -181,6 +184,20 @@ func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.express != nil {
 		f.express.learn(r, h)
 	}
+}
+
+// SetClients sets which clients may use the port. Open connections stay open.
+func (f *Server) SetClients(c *config.Clients) { f.listener.clients.allowed.Store(c) }
+
+// GuardRequests returns a handler that refuses requests of strangers behind a reverse proxy or on connections older than the setting.
+func (f *Server) GuardRequests(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f.listener.clients.isStranger(r.RemoteAddr, nil) {
+			jsonhttp.Error(w, http.StatusForbidden, "forbidden")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // AddShutdownHook registers a function that is called when the shutdown begins.

@@ -41,6 +41,9 @@ func (x *express) beginTLS(c *conn) bool {
 			_, _ = io.WriteString(c.TCPConn, noTLS)
 		}
 		x.server.server.ErrorLog.Printf("TLS handshake with %s: %v", c.RemoteAddr(), err)
+		if b.clients.allowed.Load().Authorities != nil {
+			b.clients.refused.Add(1)
+		}
 		_ = c.cut()
 		return false
 	}
@@ -51,6 +54,17 @@ func (x *express) beginTLS(c *conn) bool {
 	}
 	c.stream = over
 	return true
+}
+
+// selectConfig returns the configuration of a handshake if clients need a certificate, and otherwise nil. Sessions are never resumed
+// then, because the certificate may have expired since, or its authority may have been removed.
+func (b *limitListener) selectConfig(*tls.ClientHelloInfo) (*tls.Config, error) {
+	strict := b.tls.Clone()
+	if strict.ClientCAs = b.clients.allowed.Load().Authorities; strict.ClientCAs == nil {
+		return nil, nil
+	}
+	strict.ClientAuth, strict.SessionTicketsDisabled = tls.RequireAndVerifyClientCert, true
+	return strict, nil
 }
 
 // noTLS is the response to a request without TLS on a port that serves TLS.
