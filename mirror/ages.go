@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/aging"
 	"understudy/mirror/cache"
 	"understudy/mirror/httpcache"
 	"understudy/mirror/media"
@@ -208,10 +209,10 @@ func (m *Mirror) SetAges(a Ages) {
 	}
 }
 
-// age returns how long ago a page was fetched, between 0 and Hard. It uses monotonic clocks if both times have one,
-// otherwise wall clocks (after a restart). sane is false if the time is in the future, so that the age is not known.
+// age returns how long ago a page was fetched, between 0 and Hard (see aging.Age). After a restart, only wall clocks tell.
+// sane is false if the time is in the future, so that the age is not known.
 func (a *Ages) age(now, at time.Time) (age time.Duration, sane bool) {
-	age = now.Sub(at)
+	age = aging.Age(at, now)
 	if age < 0 {
 		return 0, false
 	}

@@ -192,14 +192,15 @@ var imports = map[string]string{
 	"internal/watch":          ". internal/outbox internal/query internal/webhook kit/lockwatch kit/retry spec",
 	"internal/webhook":        ".",
 	"internal/outbox":         ". internal/jobs kit/lockwatch",
-	"mirror": ". internal/query kit/jsonspan kit/lockwatch kit/lru kit/retry mirror/cache mirror/compose mirror/hints " +
+	"internal/aging":          "",
+	"mirror": ". internal/aging internal/query kit/jsonspan kit/lockwatch kit/lru kit/retry mirror/cache mirror/compose mirror/hints " +
 		"mirror/httpcache mirror/media mirror/shadow mirror/shared mirror/slide mirror/warm mirror/writes request spec",
 	"mirror/cache":               ". kit/lockwatch mirror/httpcache",
 	"mirror/compose":             ". internal/query kit/jsonspan request spec spec/paging",
 	"mirror/compose/composetest": ". internal/query kit/jsonspan spec",
 	"mirror/hints":               "kit/lockwatch spec",
-	"mirror/httpcache":           "kit/header",
-	"mirror/media":               ". kit/header kit/lockwatch request spec",
+	"mirror/httpcache":           "internal/aging kit/header",
+	"mirror/media":               ". internal/aging kit/header kit/lockwatch request spec",
 	"mirror/shadow":              ". kit/jsonspan kit/lockwatch kit/suggest request spec",
 	"mirror/shared":              ". kit/lockwatch kit/lru mirror/httpcache request spec",
 	"mirror/slide":               ". kit/jsonspan kit/lockwatch kit/lru",

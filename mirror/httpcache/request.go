@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy/internal/aging"
 	"understudy/kit/header"
 )
 
@@ -36,7 +37,7 @@ type Decision struct {
 // variant that belongs to the request (see Variant).
 func Decide(q *Request, r *Response, now time.Time) Decision {
 	b, asked := r.Bounds(), q.directives()
-	since := max(0, now.Sub(r.At))
+	since := max(0, aging.Age(r.At, now))
 	v := Decision{FreshLeft: b.FreshUntil - since}
 	// the response may be for another visitor, so it is not used even during an outage
 	if asked.has("no-cache") || !b.Explicit && q.isPersonal() {

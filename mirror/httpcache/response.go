@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"understudy/internal/aging"
 	"understudy/kit/header"
 )
 
@@ -55,7 +56,7 @@ func parseAge(h http.Header) (age time.Duration, said bool) {
 
 // Age returns how old the response is (RFC 9111, 4.2.3).
 func (r *Response) Age(now time.Time) time.Duration {
-	return r.InitialAge + max(0, now.Sub(r.At))
+	return r.InitialAge + max(0, aging.Age(r.At, now))
 }
 
 // directives returns the directives that apply to this cache. They come from a valid targeted field (RFC 9213, 2.2),

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/aging"
 	"understudy/kit/lockwatch"
 	"understudy/request"
 	"understudy/spec"
@@ -67,7 +68,7 @@ type Ages struct {
 
 // age returns how long ago a file was fetched or confirmed. sane is false if that time is in the future.
 func (a *Ages) age(at, now time.Time) (age time.Duration, sane bool) {
-	age = now.Sub(at)
+	age = aging.Age(at, now)
 	if age < 0 {
 		return 0, false
 	}
