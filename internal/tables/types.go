@@ -51,8 +51,10 @@ func joinTypes(a, b string) string {
 	return text
 }
 
-// decimal matches numbers that PostgreSQL's numeric holds with all their digits. It takes more than 16,000 of them.
-var decimal = regexp.MustCompile(`^[+-]?(\d{1,1000}(\.\d{1,1000})?|\.\d{1,1000})([eE][+-]?\d{1,3})?$`)
+var decimal = regexp.MustCompile(`^[+-]?(\d+(\.\d+)?|\.\d+)([eE][+-]?\d{1,3})?$`)
+
+// isDecimal reports whether a text is a number that PostgreSQL's numeric holds with all its digits. It takes more than 16,000 of them.
+func isDecimal(text string) bool { return len(text) <= 1000 && decimal.MatchString(text) }
 
 // replaceNUL replaces U+0000 in JSON, which PostgreSQL cannot store, by its symbol. The first pair skips escaped backslashes.
 var replaceNUL = strings.NewReplacer(`\\`, `\\`, `\u0000`, "\u2400")
@@ -84,7 +86,7 @@ func encodeValue(dst, body []byte, v jsonspan.Value, typ, specType string) (out 
 		_, err := strconv.ParseInt(value, 10, 64)
 		fits = err == nil
 	case numeric:
-		fits = decimal.MatchString(value)
+		fits = isDecimal(value)
 	case timestamptz:
 		var at time.Time
 		at, fits = parseTime(specType, value)
@@ -105,7 +107,7 @@ func isTextArray(body []byte, v jsonspan.Value) bool {
 // hasHugeNumber reports whether a value contains a number that jsonb cannot hold.
 func hasHugeNumber(body []byte, v jsonspan.Value) bool {
 	if v.Kind == jsonspan.Number {
-		return !decimal.Match(v.Bytes(body))
+		return !isDecimal(string(v.Bytes(body)))
 	}
 	return hasElement(body, v, func(e jsonspan.Value) bool { return hasHugeNumber(body, e) })
 }
@@ -131,7 +133,7 @@ func parseTime(specType, value string) (at time.Time, ok bool) {
 		}
 		f, err := strconv.ParseFloat(value, 64)
 		_, part, _ := strings.Cut(value, ".")
-		if err != nil || len(part) > digits || !decimal.MatchString(value) || math.Abs(f*micros) > 1<<52 {
+		if err != nil || len(part) > digits || !isDecimal(value) || math.Abs(f*micros) > 1<<52 {
 			return at, false
 		}
 		at, ok = time.UnixMicro(int64(math.Round(f*micros))).UTC(), true
