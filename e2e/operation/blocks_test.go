@@ -155,6 +155,10 @@ func TestDocumentedSettings(t *testing.T) {
 				rig.WriteCertificate(t, d.dir)
 				text = strings.NewReplacer("/etc/understudy/fullchain.pem", "mail.crt", "/etc/understudy/privkey.pem", "mail.key").Replace(text)
 			}
+			if strings.Contains(text, "ca: clients.pem") {
+				certificate, _ := rig.WriteCertificate(t, t.TempDir())
+				d.write("clients.pem", rig.ReadFile(t, certificate))
+			}
 			d.write("understudy.yml", text)
 			d.writeSecrets(text)
 			if strings.Contains(text, "sign_in: users") { // the page has them added by a command

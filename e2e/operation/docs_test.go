@@ -74,9 +74,10 @@ var elsewhere = map[string]string{
 	"curl 'http://127.0.0.1:4114/-/locks?format=json'":                       "TestLocksAreWatchedUntilTheyAreNot in internal/diagnostics/locks_test.go",
 	"understudy profile stop":                                                "profile stop in cmd/understudy/testdata/profile.txtar",
 
-	"understudy cert > understudy.pem":                             "TestTLSAsDocumented in e2e/operation/tls_test.go",
-	"curl --cacert understudy.pem https://localhost:4114/-/health": "TestTLSAsDocumented in e2e/operation/tls_test.go",
-	"export SSL_CERT_FILE=$PWD/understudy.pem REQUESTS_CA_BUNDLE=$PWD/understudy.pem NODE_EXTRA_CA_CERTS=$PWD/understudy.pem": "TestTLSAsDocumented in e2e/operation/tls_test.go",
+	"understudy cert > understudy.pem": "TestTLSAsDocumented in e2e/operation/tls_test.go",
+	"curl --cacert understudy.pem --cert client.pem --key client.key -u \"$SID:$SECRET\" https://localhost:4115/2010-04-01/Accounts.json": "TestClientCertificatesAsDocumented in e2e/operation/clients_test.go",
+	"curl --cacert understudy.pem https://localhost:4114/-/health":                                                                        "TestTLSAsDocumented in e2e/operation/tls_test.go",
+	"export SSL_CERT_FILE=$PWD/understudy.pem REQUESTS_CA_BUNDLE=$PWD/understudy.pem NODE_EXTRA_CA_CERTS=$PWD/understudy.pem":             "TestTLSAsDocumented in e2e/operation/tls_test.go",
 
 	"understudy ca > ca.pem": "TestGhPrintsWhatItPrintsDirectly in e2e/vendorsdk/gh_test.go",
 	"export HTTPS_PROXY=http://127.0.0.1:4117 SSL_CERT_FILE=$PWD/ca.pem":                          "TestGhPrintsWhatItPrintsDirectly in e2e/vendorsdk/gh_test.go",
