@@ -54,12 +54,18 @@ func atGitHub(t *testing.T, up string) http.Handler {
 	}
 }
 
-// gh runs GitHub's command and returns all that it prints.
+// gh runs GitHub's command through a proxy and returns all that it prints.
 func gh(t *testing.T, proxy, certificate, input string, args ...string) string {
 	t.Helper()
+	return runGH(t, input, args, "HTTPS_PROXY="+proxy, "SSL_CERT_FILE="+certificate, "GH_TOKEN="+rig.APIToken)
+}
+
+// runGH runs GitHub's command with more variables. It returns all that the command prints, and its exit code.
+func runGH(t *testing.T, input string, args []string, variables ...string) string {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "gh", args...)
-	cmd.Env = append(rig.WithoutProxies(os.Environ()), "HTTPS_PROXY="+proxy, "SSL_CERT_FILE="+certificate, "GH_TOKEN="+rig.APIToken,
-		"GH_CONFIG_DIR="+t.TempDir(), "GH_NO_UPDATE_NOTIFIER=1", "TZ=Europe/Berlin")
+	cmd.Env = append(rig.WithoutProxies(os.Environ()), "GH_CONFIG_DIR="+t.TempDir(), "GH_NO_UPDATE_NOTIFIER=1", "TZ=Europe/Berlin")
+	cmd.Env = append(cmd.Env, variables...)
 	cmd.Stdin = strings.NewReader(input)
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
@@ -105,15 +111,8 @@ func TestGhPrintsWhatItPrintsDirectly(t *testing.T) {
 func ghAt(t *testing.T, server, certificate, token string, args ...string) string {
 	t.Helper()
 	host := strings.TrimPrefix(server, "https://")
-	cmd := exec.CommandContext(t.Context(), "gh", args...)
-	cmd.Env = append(rig.WithoutProxies(os.Environ()), "GH_HOST="+host, "GH_ENTERPRISE_TOKEN="+token, "SSL_CERT_FILE="+certificate,
-		"GH_CONFIG_DIR="+t.TempDir(), "GH_NO_UPDATE_NOTIFIER=1", "TZ=Europe/Berlin")
-	out, err := cmd.CombinedOutput()
-	if cmd.ProcessState == nil {
-		t.Fatalf("gh: %v (is Debian's package gh installed? `make setup`)", err)
-	}
-	printed := strings.NewReplacer(host, "HOST", strings.Repeat("*", len(token)), "TOKEN").Replace(string(out))
-	return fmt.Sprintf("%sends with %d", printed, cmd.ProcessState.ExitCode())
+	printed := runGH(t, "", args, "GH_HOST="+host, "GH_ENTERPRISE_TOKEN="+token, "SSL_CERT_FILE="+certificate)
+	return strings.NewReplacer(host, "HOST", strings.Repeat("*", len(token)), "TOKEN").Replace(printed)
 }
 
 // With GH_HOST, gh asks a drop-in port as it asks a GitHub Enterprise Server: by TLS, below /api.
