@@ -131,7 +131,7 @@ func (c *bugreportCmd) Run(ctx context.Context, p *process) (err error) {
 		add("settings.txt", lines)
 	}
 	if server != nil {
-		paths := map[string]string{"health.json": "/-/health", "stats.json": "/-/stats", "locks.json": "/-/locks"}
+		paths := map[string]string{"health.json": "/-/health", "stats.json": "/-/stats", "locks.json": "/-/locks?format=json"}
 		var list diagnostics.ProfileList
 		if server.ask(ctx, http.MethodGet, "/-/profile?format=json", nil, &list) == nil && len(list.Kept) > 0 {
 			paths[list.Kept[0].FileName()] = "/-/profile/kept/" + url.PathEscape(list.Kept[0].ID)

@@ -35,9 +35,9 @@ var details = map[string]string{
 	"bugreport": "The zip file has the versions, the findings of doctor, the settings, the counters of a running server and its newest " +
 		"profile. A text of the settings that may be secret is replaced by (hidden). Lines of logs are left out, because they may " +
 		"contain numbers of people.\n\nDescribed in docs/how-to/find-a-fault.md.",
-	"doctor": "Checks the settings, the running server, the data folder and its disk, the clock, the database and each upstream. " +
-		"It asks an upstream once, with the source's own credential, and changes nothing. The exit code is 1 if something does not " +
-		"work; a warning alone leaves it 0.\n\nDescribed in docs/how-to/find-a-fault.md.",
+	"doctor": "Checks the settings, the running server and its locks, the data folder and its disk, the clock, the database and each " +
+		"upstream. It asks an upstream once, with the source's own credential, and changes nothing. The exit code is 1 if something " +
+		"does not work; a warning alone leaves it 0.\n\nDescribed in docs/how-to/find-a-fault.md.",
 	"erase": "Deletes every record with the number from the data folder for good, with the records below it, older versions, pages " +
 		"and files, and prints a receipt. The records are not stored again. The provider still has them: delete them there, " +
 		"too.\n\nDescribed in docs/how-to/erase.md.",

@@ -333,13 +333,16 @@ func (g *garden) checkReport(t *testing.T, dir string) {
 			t.Errorf("%s of the bug report shows %s, %s", f.Name, text, m.place)
 		}
 		names[strings.TrimLeft(filepath.Ext(f.Name), ".")] = true
+		if strings.HasSuffix(f.Name, ".json") && !json.Valid(data) {
+			t.Errorf("%s of the bug report is not JSON", f.Name)
+		}
 		for i, secret := range secrets {
 			if secret != "" && bytes.Contains(data, []byte(secret)) {
 				t.Errorf("%s of the bug report shows the secret %d", f.Name, i)
 			}
 		}
 	}
-	for _, name := range []string{"README.txt", "versions.txt", "doctor.json", "settings.txt", "health.json", "stats.json", "gz"} {
+	for _, name := range []string{"README.txt", "versions.txt", "doctor.json", "settings.txt", "health.json", "stats.json", "locks.json", "gz"} {
 		if !names[name] {
 			t.Errorf("the bug report lacks %s: %v", name, names)
 		}

@@ -11,12 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"understudy"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/store"
+	"understudy/kit/lockwatch"
 	"understudy/spec"
 )
 
@@ -84,7 +86,7 @@ func Check(ctx context.Context, o Options) []Finding {
 	e := &examination{o: o}
 	e.run(ctx, e.checkSettings)
 	if o.Data != "" {
-		e.run(ctx, e.checkServer, e.checkFolder)
+		e.run(ctx, e.checkServer, e.checkLocks, e.checkFolder)
 	}
 	if o.Settings != nil {
 		e.run(ctx, e.checkDatabase)
@@ -151,6 +153,42 @@ func (e *examination) checkServer(ctx context.Context) {
 	e.judge("server", "", "it answers, and is "+health.Status,
 		problem{err != nil, Fault, "it cannot answer: " + print(err), "the cause in its log, then understudy stop and serve"},
 		problem{changed != "", Warning, changed, "understudy settings --diff, then understudy reload or a restart"})
+}
+
+// stuckTime is how long a goroutine may wait for a lock before its holder is taken to be stuck.
+const stuckTime = 10 * time.Second
+
+// checkLocks reads what the running server has recorded about its locks.
+func (e *examination) checkLocks(ctx context.Context) {
+	var r lockwatch.Report
+	if e.o.Ask == nil || e.o.Ask(ctx, "/-/locks?format=json", &r) != nil { // checkServer says that it does not answer
+		return
+	}
+	fine := "they are not watched; the page /-/locks begins it"
+	if r.Watching {
+		fine = "nobody waits for long"
+	}
+	before := len(e.found)
+	for _, f := range r.Findings {
+		if f.Kind != lockwatch.Long { // it is harmless if nobody waits
+			e.judge("locks", "", "", problem{true, Warning, f.Kind + ": " + strings.Join(f.Steps, "; "),
+				"another version of understudy; its authors need the file of understudy bugreport"})
+		}
+	}
+	for _, l := range r.Locks {
+		var now time.Duration
+		for _, g := range l.Waiters {
+			now = max(now, g.Age)
+		}
+		text := fmt.Sprintf("%s: waited for during %v, held for up to %v", l.Name, max(now, l.Waited.Longest), l.Held.Longest)
+		if isStuck := now >= stuckTime; isStuck || l.Waited.Longest >= longWait {
+			e.judge("locks", "", "", problem{isStuck, Fault, text + " and still held", "understudy bugreport, then understudy stop and serve"},
+				problem{true, Warning, text, "a faster disk or processor: understudy profile cpu shows what works meanwhile"})
+		}
+	}
+	if len(e.found) == before {
+		e.judge("locks", "", fine)
+	}
 }
 
 // The free bytes of a disk below which it is nearly full, and below which little can be saved.

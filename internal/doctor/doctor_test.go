@@ -25,6 +25,7 @@ import (
 	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/store/pgtest"
+	"understudy/kit/lockwatch"
 )
 
 // planted is a fault on a healthy stage, and what a finding about it says.
@@ -46,6 +47,19 @@ var plants = map[string]planted{
 	"changed settings": {func(s *stage) { s.pending.Changes = []config.Difference{{Name: "mirror.memory", Restart: true}} },
 		"server", Warning,
 		"understudy settings --diff", "mirror.memory"},
+	"locks in two orders": {func(s *stage) {
+		s.locks.Findings = []lockwatch.Finding{{Kind: lockwatch.Order, Steps: []string{"a, then b", "b, then a"}, Count: 1}}
+	}, "locks", Warning, "understudy bugreport", "order: a, then b; b, then a"},
+	"a read lock in a read lock": {func(s *stage) {
+		s.locks.Findings = []lockwatch.Finding{{Kind: lockwatch.Recursive, Steps: []string{"a, then a"}, Count: 3}}
+	}, "locks", Warning, "understudy bugreport", "recursive: a, then a"},
+	"a lock for which others waited": {func(s *stage) {
+		s.locks.Locks = []lockwatch.Lock{{Name: "store.write", Held: lockwatch.Times{Longest: 3 * time.Second},
+			Waited: lockwatch.Times{Longest: 2 * time.Second}}}
+	}, "locks", Warning, "understudy profile cpu", "store.write: waited for during 2s, held for up to 3s"},
+	"a lock whose holder is stuck": {func(s *stage) {
+		s.locks.Locks = []lockwatch.Lock{{Name: "store.write", Waiters: []lockwatch.Goroutine{{Age: time.Minute}}}}
+	}, "locks", Fault, "understudy bugreport, then understudy stop and serve", "1m0s"},
 	"no folder can be made": {func(s *stage) {
 		s.o.Data = filepath.Join(s.o.Data, datadir.StoreFile)
 	}, "disk", Fault, "the owner of the folder", "not a directory"},
@@ -160,6 +174,10 @@ func TestHealthyTwin(t *testing.T) {
 		"PgBouncer": func(s *stage) {
 			s.postgres("")
 			s.o.Settings.Store.DSN = pgtest.Bouncer(s.T, postgresDSN) + "&default_query_exec_mode=exec"
+		},
+		"locks that nobody waits for": func(s *stage) {
+			s.locks = lockwatch.Report{Watching: true, Findings: []lockwatch.Finding{{Kind: lockwatch.Long, Steps: []string{"a backup"}}},
+				Locks: []lockwatch.Lock{{Name: "a backup", Held: lockwatch.Times{Longest: time.Minute}}}}
 		},
 		"no folder yet":   func(s *stage) { s.o.Data = filepath.Join(s.o.Data, "new"); s.o.Ask = nil },
 		"a refresh token": func(s *stage) { s.source.Token.Kind = "refresh_token" },

@@ -103,7 +103,7 @@ func (e *examination) ask(ctx context.Context, src *spec.Source) error {
 const (
 	endsSoon = 14 * 24 * time.Hour    // how long before its end a certificate should be replaced
 	fewLeft  = 10                     // few requests are left if they are less than this part of the limit
-	longWait = 500 * time.Millisecond // no server needs this long to answer the header of a request
+	longWait = 500 * time.Millisecond // no server needs this long to answer the header of a request, nor to get a lock
 	curlWait = time.Second            // how long curl waits for 100 Continue
 )
 

@@ -36,6 +36,7 @@ import (
 	"understudy/internal/store/pgtest"
 	"understudy/internal/store/postgres"
 	"understudy/internal/store/sqlite"
+	"understudy/kit/lockwatch"
 )
 
 // quiet receives what the servers of the tests complain about.
@@ -115,6 +116,7 @@ type stage struct {
 	pending  config.Pending
 	state    string
 	healthEr error
+	locks    lockwatch.Report
 	asked    atomic.Int64 // the requests that the upstream received
 }
 
@@ -159,7 +161,7 @@ sources: {api: {spec: github, user: robin, secret: "file:token", upstream: "http
 
 // ask answers as the running server does.
 func (s *stage) ask(_ context.Context, path string, into any) error {
-	answers := map[string]any{"/-/health": s.health, "/-/reload": s.pending, "/-/stats": map[string]any{
+	answers := map[string]any{"/-/health": s.health, "/-/locks?format=json": s.locks, "/-/reload": s.pending, "/-/stats": map[string]any{
 		"sources": map[string]any{"api": map[string]any{"state": s.state}}}}
 	if path == "/-/health" && s.healthEr != nil {
 		return s.healthEr

@@ -71,7 +71,7 @@ var imports = map[string]string{
 		"kit/jsonhttp kit/lockwatch request",
 	"internal/diagnostics/profile": ". kit/lockwatch",
 	"internal/export":              ". kit/limiter",
-	"internal/doctor":              ". internal/config internal/datadir internal/store spec upstream upstream/tokens",
+	"internal/doctor":              ". internal/config internal/datadir internal/store kit/lockwatch spec upstream upstream/tokens",
 	"internal/fleet":               ". internal/certificate internal/store/nodes kit/accesslog kit/lockwatch kit/retry request",
 	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/webhook kit/jsonhttp kit/jsonspan " +
 		"kit/limiter kit/lockwatch kit/suggest kit/token request spec",
