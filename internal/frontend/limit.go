@@ -229,7 +229,9 @@ func (b *limitListener) count() int64 {
 func (b *limitListener) noteState(nc net.Conn, s http.ConnState) {
 	if over, ok := nc.(*tls.Conn); ok { // HTTP/2
 		if below, ok := over.NetConn().(*belowTLS); ok {
-			nc = below.conn
+			if nc = below.conn; s == http.StateActive { // net/http can tell the client to open another connection
+				below.conn.state.Store(isHTTP2)
+			}
 		}
 	}
 	if c, ok := nc.(signer); ok && s == http.StateIdle {
@@ -260,6 +262,7 @@ type conn struct {
 	state         atomic.Int32 // such as awaitsRequest
 	deadline      atomic.Int64 // the read deadline in nanoseconds
 	closed        atomic.Bool
+	awaited       bool        // whether the first request over TLS was awaited; only the reader uses it
 	isInHandshake atomic.Bool // whether the TLS handshake has begun and has not ended
 	lane          *lane       // the express lane of the connection; nil if only net/http reads the connection
 }

@@ -135,7 +135,7 @@ const (
 	isBusy        = iota // nobody reads it, or a part of a request has arrived
 	awaitsRequest        // it is being read, and nothing has arrived
 	isInterrupted        // awaitsRequest, and its deadline ends the reading
-	isCopied             // the next program reads it
+	isCopied             // the next program reads it, or nobody if it has TLS
 	isHTTP2              // it is told to open another connection
 )
 
@@ -146,15 +146,13 @@ const (
 )
 
 // copySockets stops accepting and copies the listening socket. As soon as a connection waits for a request, its reader copies it and closes
-// the original. copySockets returns when all are closed.
+// the original. The reader only closes it if it has TLS, because the next program could not go on in the middle. copySockets returns when
+// all are closed, or when no request has arrived on the others within maxPartialTime.
 func (f *Server) copySockets(ctx context.Context) {
 	b := f.listener
 	l, ok := b.Listener.(*net.TCPListener)
 	if !ok || b.copySocket(l) != nil {
 		return
-	}
-	if b.tls != nil {
-		return // the next program could not go on with TLS in the middle
 	}
 	for _, end := range f.onStop {
 		end()
@@ -193,6 +191,10 @@ func (c *conn) awaitRequest(read func() (int, error)) (n int, err error) {
 	if c.state.Load() == isCopied { // net/http tries again, in case that it is HTTP/2
 		return 0, io.EOF
 	}
+	if c.isTLS() && !c.awaited { // clients do not repeat a request that fails on a new connection
+		c.awaited = true
+		return read()
+	}
 	c.state.Store(awaitsRequest)
 	if !b.restarts.Load() {
 		n, err = read()
@@ -206,7 +208,9 @@ func (c *conn) awaitRequest(read func() (int, error)) (n int, err error) {
 		}
 	}
 	c.state.Store(isCopied)
-	_ = b.copySocket(c.TCPConn) // if it fails, the connection is closed
+	if !c.isTLS() {
+		_ = b.copySocket(c.TCPConn) // if it fails, the connection is closed
+	}
 	return 0, io.EOF
 }
 

@@ -5,6 +5,7 @@ package frontend
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,6 +26,7 @@ import (
 type succession struct {
 	*testing.T
 	lane    bool
+	tls     *tls.Config // nil without TLS
 	handler http.Handler
 	now     *Server
 	end     context.CancelCauseFunc
@@ -50,6 +52,9 @@ func (s *succession) start(value string) {
 	if s.lane {
 		s.now.SetExpress(1 << 20)
 	}
+	if s.tls != nil {
+		s.now.SetTLS(s.tls)
+	}
 	s.now.SetHandler(s.handler, warmPaths{}, nil)
 	ctx, end := context.WithCancelCause(context.Background())
 	s.end, s.ended = end, make(chan error, 1)
@@ -72,8 +77,8 @@ func (s *succession) startNext() {
 }
 
 // newSuccession starts the first server.
-func newSuccession(t *testing.T, lane bool, h http.Handler) *succession {
-	s := &succession{T: t, lane: lane, handler: h}
+func newSuccession(t *testing.T, lane bool, certificates *tls.Config, h http.Handler) *succession {
+	s := &succession{T: t, lane: lane, tls: certificates, handler: h}
 	s.start("")
 	t.Cleanup(func() {
 		s.end(nil)
@@ -121,7 +126,7 @@ func TestRestartLosesNoRequest(t *testing.T) {
 	for _, lane := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lane %v", lane), func(t *testing.T) {
 			t.Parallel()
-			s := newSuccession(t, lane, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := newSuccession(t, lane, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				_, _ = fmt.Fprint(w, r.Method, " ", r.URL.Path, " ", string(body))
 			}))
@@ -176,7 +181,7 @@ func TestRestartWaitsForAnswers(t *testing.T) {
 		t.Run(fmt.Sprintf("lane %v", lane), func(t *testing.T) {
 			t.Parallel()
 			inside, release := make(chan struct{}), make(chan struct{})
-			s := newSuccession(t, lane, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := newSuccession(t, lane, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/slow" {
 					close(inside)
 					<-release
@@ -232,7 +237,7 @@ func TestRestartTellsHTTP2Clients(t *testing.T) {
 	for _, lane := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lane %v", lane), func(t *testing.T) {
 			t.Parallel()
-			s := newSuccession(t, lane, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
+			s := newSuccession(t, lane, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
 			var protocols http.Protocols
 			protocols.SetUnencryptedHTTP2(true)
 			c := http.Client{Transport: &http.Transport{Protocols: &protocols}, Timeout: waitTime}
@@ -263,6 +268,56 @@ func TestRestartTellsHTTP2Clients(t *testing.T) {
 			<-ended
 			t.Logf("%d servers answered %d requests", s.count, asked.Load())
 		})
+	}
+}
+
+// TestRestartAnswersNewConnectionsWithTLS: clients do not repeat a request that fails on a new connection. So a connection whose handshake
+// begins after the restart has begun is answered, by either server. A connection that was used before is closed while it is idle.
+func TestRestartAnswersNewConnectionsWithTLS(t *testing.T) {
+	t.Parallel()
+	for _, lane := range []bool{false, true} {
+		for _, version := range []int{1, 2} {
+			t.Run(fmt.Sprintf("lane %v, HTTP/%d", lane, version), func(t *testing.T) {
+				t.Parallel()
+				s := newSuccession(t, lane, certificates(), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+				kept := dialTLS(t, s.now)
+				used := client{kept, bufio.NewReader(kept)}
+				_, err := used.ask(head("GET", "/warm") + "\r\n")
+				checktest.MustNoError(t, err, "a request before the restart")
+				accepted := make(chan net.Conn, 1)
+				accepted <- s.dial()
+				for s.now.Load().Now < 2 {
+					time.Sleep(time.Millisecond)
+				}
+				s.end(ErrRestart)
+				_, err = used.in.ReadByte()
+				checktest.Equal(t, err, io.EOF, "end of the connection that was used")
+				c := http.Client{Timeout: waitTime, Transport: &http.Transport{
+					ForceAttemptHTTP2: version == 2, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+					DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+						select {
+						case c := <-accepted:
+							return c, nil
+						default: // HTTP/2 may have said that the request is to be repeated
+							return new(net.Dialer).DialContext(ctx, network, address)
+						}
+					},
+				}}
+				t.Cleanup(c.CloseIdleConnections)
+				answer := make(chan error, 1)
+				url := s.now.URL()
+				go func() {
+					resp, err := c.Get(url)
+					if err == nil {
+						err = resp.Body.Close()
+						checktest.Equal(t, resp.ProtoMajor, version, "version")
+					}
+					answer <- err
+				}()
+				s.startNext()
+				checktest.NoError(t, <-answer, "the request on a new connection")
+			})
+		}
 	}
 }
 

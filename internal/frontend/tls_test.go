@@ -23,11 +23,16 @@ import (
 	"understudy/internal/config"
 )
 
+// certificates returns a configuration with a certificate.
+func certificates() *tls.Config {
+	with := httptest.NewTLSServer(nil)
+	with.Close()
+	return &tls.Config{Certificates: with.TLS.Certificates}
+}
+
 // serveTLS serves a handler with TLS until the test ends. known may be nil.
 func serveTLS(t *testing.T, h http.Handler, known Known, limits config.Limits) *Server {
 	t.Helper()
-	with := httptest.NewTLSServer(nil)
-	with.Close()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	checktest.MustNoError(t, err, "listen")
 	limits.SetDefaults()
@@ -36,7 +41,7 @@ func serveTLS(t *testing.T, h http.Handler, known Known, limits config.Limits) *
 	if known != nil {
 		s.SetExpress(1 << 20)
 	}
-	s.SetTLS(&tls.Config{Certificates: with.TLS.Certificates})
+	s.SetTLS(certificates())
 	done := make(chan error, 1)
 	go func() { done <- s.serve() }()
 	t.Cleanup(func() {
