@@ -40,7 +40,7 @@ type express struct {
 	answered atomic.Int64
 }
 
-// knownRequests contains the stored requests by a hash of their heads, and the header fields by their text. All
+// knownRequests contains the stored requests by a hash of their heads without traces, and the header fields by their text. All
 // requests of one client usually have the same header fields.
 type knownRequests struct {
 	requests *lru.Cache[uint64, *knownRequest]
@@ -51,7 +51,6 @@ type knownRequests struct {
 type knownRequest struct {
 	request    http.Request // the request without the values that belong to its connection
 	fields     *fields      // the header of the request, without traces
-	traces     []trace
 	handler    *servedHandler
 	findAnswer func() (found any, ok bool) // returns the answer to the request if the answer is in memory
 }
@@ -59,16 +58,16 @@ type knownRequest struct {
 // fields are the fields of a request header, as received and as net/http has parsed them.
 type fields struct {
 	text   string
+	hash   uint64 // the hash of text
 	header http.Header
 }
 
-// matchHead reports whether the bytes of a head are the head of the request.
-func (s *knownRequest) matchHead(head []byte) bool {
+// matchLine reports whether the bytes of a request line are those of the request.
+func (s *knownRequest) matchLine(line []byte) bool {
 	r := &s.request
-	line, fields, _ := bytes.Cut(head, headEnd[:2])
 	m, u := len(r.Method), len(r.Method)+1+len(r.RequestURI)
 	return len(line) == u+1+len(r.Proto) && line[m] == ' ' && line[u] == ' ' && string(line[:m]) == r.Method &&
-		string(line[m+1:u]) == r.RequestURI && string(line[u+1:]) == r.Proto && string(fields) == s.fields.text
+		string(line[m+1:u]) == r.RequestURI && string(line[u+1:]) == r.Proto
 }
 
 // isReady reports whether the answer to the request is in memory.
@@ -133,7 +132,8 @@ func (x *express) serve(c *conn) {
 		x.giveToNetHTTP(c)
 		return
 	}
-	l := &lane{express: x, c: c, remote: c.RemoteAddr().String(), handover: handover{stopWatching: make(chan struct{}, 1)}}
+	l := &lane{express: x, finder: finder{express: x}, c: c, remote: c.RemoteAddr().String()}
+	l.handover.stopWatching = make(chan struct{}, 1)
 	l.closeConn = func() { _ = c.TCPConn.Close() }
 	var err error
 	if l.incoming.socket, err = newSocket(l); err != nil {
@@ -227,25 +227,20 @@ func (x *express) learn(r *http.Request, h *servedHandler) {
 	if ready == nil {
 		return
 	}
-	head, traces := splitTraces(c.lane.handover.head, h.known.CanIgnore)
+	line, text, _ := bytes.Cut(c.lane.handover.head, headEnd[:2])
+	text, traces := splitTraces(text, h.known.CanIgnore)
 	header := r.Header.Clone()
 	for _, t := range traces {
 		delete(header, t.name)
 	}
-	s := &knownRequest{request: *r.WithContext(ctx), handler: h, findAnswer: ready, traces: traces}
+	s := &knownRequest{request: *r.WithContext(ctx), handler: h, findAnswer: ready}
 	s.request.Body, s.request.GetBody, s.request.RemoteAddr = http.NoBody, nil, ""
-	x.storeRequest(head, header, s)
-}
-
-// storeRequest stores a request under its head.
-func (x *express) storeRequest(head []byte, header http.Header, s *knownRequest) {
-	line, text, _ := bytes.Cut(head, headEnd[:2])
 	weight, kept := requestWeight+len(line), x.known.Load()
 	shared, ok := kept.fields.Get(string(text))
 	if !ok {
-		shared, weight = &fields{string(text), header}, weight+3*len(text)
+		shared, weight = &fields{string(text), maphash.Bytes(x.seed, text), header}, weight+3*len(text)
 		kept.fields.Put(shared.text, shared, 1)
 	}
 	s.fields, s.request.Header = shared, shared.header
-	kept.requests.Put(maphash.Bytes(x.seed, head), s, int64(weight))
+	kept.requests.Put(maphash.Bytes(x.seed, line)^shared.hash, s, int64(weight))
 }

@@ -16,6 +16,7 @@ import (
 // or the goroutine of net/http that reads the connection.
 type lane struct {
 	express    *express
+	finder     finder
 	c          *conn
 	remote     string
 	closeConn  func()      // closes the TCP connection, so that a running write fails and the reader notices
@@ -172,7 +173,7 @@ func (l *lane) releaseRoom() {
 
 // answerKnown answers a stored request whose answer is in memory. It returns false for any other request.
 func (l *lane) answerKnown(head []byte) bool {
-	s, traces := l.express.find(head)
+	s, traces := l.finder.find(head)
 	if s == nil {
 		return false
 	}
@@ -192,7 +193,12 @@ func (l *lane) answerKnown(head []byte) bool {
 	l.extendDeadlines(now)
 	w := l.writer()
 	w.request = s.request
-	w.request.RemoteAddr, w.request.Header = l.remote, withTraces(s.request.Header, traces)
+	w.request.RemoteAddr = l.remote
+	if found != nil {
+		w.request.Header = w.traced.set(s.fields, traces)
+	} else { // the handler may keep the header longer, to look for the answer
+		w.request.Header = withTraces(s.request.Header, traces)
+	}
 	w.begin(l.incoming.socket, now, s.request.Method == http.MethodHead)
 	w.found = found
 	l.express.answered.Add(1)

@@ -89,7 +89,7 @@ func (l *lane) startEarly(head []byte) *earlyRequest {
 	}
 	h := l.express.server.handler.enter()
 	var r *http.Request
-	switch s, traces := l.express.find(head); {
+	switch s, traces := l.finder.find(head); {
 	case s != nil && s.handler == h && s.isReady():
 		h.leave()
 		return &earlyRequest{headLength: len(head), inMemory: true}

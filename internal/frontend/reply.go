@@ -20,6 +20,7 @@ type reply struct {
 	lane    *lane // the lane of the reply's connection
 	now     time.Time
 	request http.Request // the request being answered
+	traced  tracedHeader // the header of the request if it has traces
 	found   any          // the answer to the request if it was found in memory, for the handler
 	header  http.Header
 	names   []string
@@ -39,7 +40,7 @@ var replies = sync.Pool{New: func() any { return &reply{header: http.Header{}} }
 func (w *reply) release() {
 	if cap(w.out) <= maxReply {
 		clear(w.header)
-		*w = reply{header: w.header, names: w.names, out: w.out[:0]}
+		*w = reply{header: w.header, names: w.names, traced: w.traced, out: w.out[:0]}
 		replies.Put(w)
 	}
 }

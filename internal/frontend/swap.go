@@ -10,11 +10,15 @@ import (
 
 // swapHandler serves requests with the handler that was set last. A request is served to its end by the handler
 // with which it began.
-type swapHandler struct{ now atomic.Pointer[servedHandler] }
+type swapHandler struct {
+	now   atomic.Pointer[servedHandler]
+	count atomic.Int64
+}
 
 // servedHandler is a handler that counts its running requests.
 type servedHandler struct {
 	http.Handler
+	number  int64 // counts the handlers of a server
 	known   Known
 	running atomic.Int64
 	retired atomic.Bool
@@ -25,7 +29,7 @@ type servedHandler struct {
 // set replaces the handler. end is called when the new handler has been replaced in turn and its last request has
 // ended. It may be nil.
 func (s *swapHandler) set(h http.Handler, known Known, end func()) {
-	if old := s.now.Swap(&servedHandler{Handler: h, known: known, onEnd: end}); old != nil {
+	if old := s.now.Swap(&servedHandler{Handler: h, number: s.count.Add(1), known: known, onEnd: end}); old != nil {
 		old.retired.Store(true)
 		old.endIfUnused()
 	}

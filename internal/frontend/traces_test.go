@@ -56,16 +56,89 @@ func TestRequestsThatDifferInTracesAreOne(t *testing.T) {
 	}
 }
 
-// TestTracesThatComeAgainAreFoundAtOnce: a client that sends the same traces with each request is known by its whole head.
-func TestTracesThatComeAgainAreFoundAtOnce(t *testing.T) {
+// TestTracesAreReadByTheLayoutOfTheLastHead: the traces of a connection are read without a copy of the head, and only if nothing
+// else in the head differs.
+func TestTracesAreReadByTheLayoutOfTheLastHead(t *testing.T) {
 	l := newLanes(t)
-	head := []byte("GET /warm/a" + host + "X-Request-Id: always\r\n\r\n")
-	l.same(head) // is read by net/http
-	l.same(head) // and told by its traces
-	s, traces := l.fast.express.find(head)
-	checktest.MustTrue(t, s != nil, "found: s is nil")
-	checktest.MustTrue(t, traces == nil, "found: traces is %v", traces)
-	checktest.Equal(t, s.request.Header.Get("X-Request-Id"), "always", `found: s.request.Header.Get("X-Request-Id")`)
+	head := func(fields string) []byte { return []byte("GET /warm/a" + host + "Accept: */*\r\n" + fields + "\r\n") }
+	l.same(head("X-Request-Id: 1\r\nAccept-Language: en\r\nTraceparent: 1\r\n")) // is read by net/http
+	f := finder{express: l.fast.express}
+	for n := range 3 {
+		text := fmt.Sprintf("X-Request-Id: \t%d\r\nAccept-Language: en\r\nTraceparent: %s\r\n", n, strings.Repeat("a", n+1))
+		_, fields, _ := bytes.Cut(head(text), headEnd[:2])
+		checktest.Equal(t, f.layout.fields != nil && f.readTraces(fields), n > 0, "read by the layout")
+		s, traces := f.find(head(text))
+		checktest.MustTrue(t, s != nil, "request %d is not found", n)
+		checktest.Equal(t, withTraces(s.request.Header, traces).Get("X-Request-Id"), fmt.Sprint(n), "X-Request-Id")
+		checktest.Equal(t, withTraces(s.request.Header, traces).Get("Traceparent"), strings.Repeat("a", n+1), "Traceparent")
+	}
+	for what, fields := range map[string]string{
+		"another language": "X-Request-Id: \t1\r\nAccept-Language: eo\r\nTraceparent: 1\r\n",
+		"a further field":  "X-Request-Id: \t1\r\nAccept-Language: en\r\nTraceparent: 1\r\nAccept: a/b\r\n",
+		"a field less":     "X-Request-Id: \t1\r\nTraceparent: 1\r\n",
+		"a folded trace":   "X-Request-Id: \t1\r\nAccept-Language: en\r\nTraceparent: 1\r\n 2\r\n",
+		"a bare LF":        "X-Request-Id: \t1\r\nAccept-Language: en\r\nTraceparent: 1\n2\r\n",
+		"a byte of DEL":    "X-Request-Id: \t1\r\nAccept-Language: en\r\nTraceparent: 1\x7f\r\n",
+	} {
+		s, _ := f.find(head(fields))
+		checktest.True(t, s == nil, "%s: found", what)
+	}
+	checktest.True(t, f.layout.fields != nil, "the layout is lost")
+}
+
+// TestTracesAreNamedByTheCurrentHandler: a field that the next handler does not ignore is part of the head at once.
+func TestTracesAreNamedByTheCurrentHandler(t *testing.T) {
+	l := newLanes(t)
+	plain, traced := []byte("GET /warm/a"+host+"\r\n"), []byte("GET /warm/a"+host+"Traceparent: 1\r\n\r\n")
+	l.same(plain)
+	f := finder{express: l.fast.express}
+	s, _ := f.find(traced)
+	checktest.MustTrue(t, s != nil, "not found")
+	l.fast.SetHandler(l.fast.handler.now.Load().Handler, allButSlow{}, nil)
+	l.same(plain)
+	s, _ = f.find(plain)
+	checktest.MustTrue(t, s != nil, "the next handler has not stored the request")
+	s, _ = f.find(traced)
+	checktest.True(t, s == nil, "the field is ignored")
+}
+
+// TestTracedHeader: a header that is used again has the traces of each request, and only these.
+func TestTracedHeader(t *testing.T) {
+	one, other := &fields{header: http.Header{"Accept": {"a"}}}, &fields{header: http.Header{"Accept": {"b"}}}
+	var h tracedHeader
+	for _, c := range []struct {
+		base   *fields
+		traces []trace
+	}{
+		{one, []trace{{name: "A", value: "1"}, {name: "B", value: "2"}}}, {one, []trace{{name: "A", value: "3"}, {name: "B", value: "4"}}},
+		{one, []trace{{name: "A", value: "5"}, {name: "A", value: "6"}}}, {one, []trace{{name: "A", value: "7"}, {name: "B", value: "8"}}},
+		{other, []trace{{name: "A", value: "9"}, {name: "B", value: "10"}}}, {other, nil}, {other, []trace{{name: "B", value: "11"}}},
+	} {
+		got, want := h.set(c.base, c.traces), withTraces(c.base.header, c.traces)
+		checktest.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "the header with %v", c.traces)
+	}
+	checktest.Equal(t, len(one.header)+len(other.header), 2, "the number of fields without traces")
+}
+
+// FuzzTraces finds the same traces by a layout as by reading the whole head.
+func FuzzTraces(f *testing.F) {
+	isTrace := func(name string) bool { return name == "A" || name == "B" }
+	f.Add("A: 1\r\nC: x\r\nB:2\r\n\r\n", "A: 12\r\nC: x\r\nB:3\r\n\r\n")
+	f.Add("A: 1\r\nA: 2\r\n\r\n", "A: 1\r\nA: 2 \r\n\r\n")
+	f.Add("a:1\r\n\r\n", "a:1\r\n 2\r\n\r\n")
+	f.Fuzz(func(t *testing.T, first, next string) {
+		if !strings.HasSuffix(first, "\r\n\r\n") {
+			return
+		}
+		rest, traces := splitTraces([]byte(first), isTrace)
+		of := finder{layout: newLayout(first, traces, &fields{text: string(rest)}, 1)}
+		if !of.readTraces([]byte(next)) {
+			return
+		}
+		again, want := splitTraces([]byte(next), isTrace)
+		checktest.Equal(t, string(again), string(rest), "the rest of %q", next)
+		checktest.Equal(t, fmt.Sprint(withTraces(nil, of.traces)), fmt.Sprint(withTraces(nil, want)), "the traces of %q", next)
+	})
 }
 
 // BenchmarkFind finds a request by its whole head, and one by its head less its traces.
@@ -75,12 +148,17 @@ func BenchmarkFind(b *testing.B) {
 		"Authorization: Basic " + strings.Repeat("x", 80) + "\r\nConnection: keep-alive\r\n"
 	l.same([]byte(plain + "Traceparent: 1\r\n\r\n"))
 	l.same([]byte(plain + "\r\n"))
-	for _, c := range []struct{ name, traces string }{{"whole", ""}, {"traced", "Traceparent: 2\r\nX-Request-Id: a\r\n"}} {
+	const trace = "Traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b716920333%d-00\r\n"
+	for _, c := range []struct{ name, traces string }{{"whole", ""}, {"traced", trace}, {"traced twice", trace + "X-Request-Id: a\r\n"}} {
 		b.Run(c.name, func(b *testing.B) {
-			head := bytes.Clone([]byte(plain + c.traces + "\r\n"))
+			f, header := finder{express: l.fast.express}, tracedHeader{}
+			var heads [2][]byte
+			for i := range heads {
+				heads[i] = []byte(plain + strings.ReplaceAll(c.traces, "%d", fmt.Sprint(i)) + "\r\n")
+			}
 			b.ReportAllocs()
-			for b.Loop() {
-				if s, traces := l.fast.express.find(head); s == nil || withTraces(s.request.Header, traces) == nil {
+			for n := 0; b.Loop(); n++ {
+				if s, traces := f.find(heads[n%2]); s == nil || header.set(s.fields, traces) == nil {
 					b.Fatal("not found")
 				}
 			}
