@@ -224,7 +224,8 @@ func wholeServer(gotool string) []part {
 		"nodes/TestChangeReachesSubscriberOfAnotherNode", "nodes/TestDatabaseIsAway", "nodes/TestKilledNodeFailsNoReadOfTheOthers",
 		"nodes/TestRollingUpgrade", "nodes/TestWorkersAndNodesAreKilled", "operation/TestKillBackingUp", "nodes/TestBudgetIsOneForAll",
 		"nodes/TestSlowClockEndsTheLeaseInTime", "nodes/TestSteppedClock", "nodes/TestLostMessagesOnlyDelayWrites", "nodes/TestDatabaseHangs",
-		"nodes/TestPromotedStandbyThatLags", "operation/TestRestartUnderLoad", "operation/TestRestartOverTLS", "operation/TestBackupOnPostgreSQL",
+		"nodes/TestPromotedStandbyThatLags", "nodes/TestTwoProcessesWithTLS", "operation/TestRestartUnderLoad", "operation/TestRestartOverTLS",
+		"operation/TestBackupOnPostgreSQL",
 	} {
 		all = append(all, endToEnd(gotool, "full", test, fullCounts+"=1", `--- PASS`, time.Minute))
 	}

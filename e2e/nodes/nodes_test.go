@@ -29,10 +29,11 @@ var databases pgtest.Pool
 // group is a few processes on one database, in front of one simulated API.
 type group struct {
 	api                         string
-	users                       string // the lines of the file of users; default: nobody signs in
-	polls, mirror, source, more string // as in rig.Settings; more has sections of the settings
-	records                     string // of each kind; default 300
-	budget                      string // as in rig.Settings
+	users                       string       // the lines of the file of users; default: nobody signs in
+	polls, mirror, source, more string       // as in rig.Settings; more has sections of the settings
+	records                     string       // of each kind; default 300
+	budget                      string       // as in rig.Settings
+	client                      *http.Client // default: rig.Client
 	nodes                       []*binary.Server
 	dirs                        []string // the folder of each
 }
@@ -65,7 +66,7 @@ func (g *group) settings(dsn string) rig.Settings {
 // ask sends a request to a node as a program of the account.
 func (g *group) ask(t *testing.T, node int, method, path, body string) rig.Reply {
 	t.Helper()
-	r, err := rig.Ask(method, rig.Account+":"+rig.APIToken, g.nodes[node].URL("twilio")+"/2010-04-01/Accounts/"+rig.Account+path, body)
+	r, err := rig.AskBy(cmp.Or(g.client, rig.Client), method, rig.Account+":"+rig.APIToken, g.nodes[node].URL("twilio")+"/2010-04-01/Accounts/"+rig.Account+path, body)
 	checktest.MustNoError(t, err, "%s %s at node %d", method, path, node)
 	return r
 }

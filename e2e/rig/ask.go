@@ -31,6 +31,11 @@ var Client = &http.Client{
 // Ask sends one request. The user is "name:password" or empty, and the headers come in pairs of name and value. A page
 // of the viewer is awaited whole, so that it has its status; a header Prefer says otherwise.
 func Ask(method, user, url, body string, headers ...string) (Reply, error) {
+	return AskBy(Client, method, user, url, body, headers...)
+}
+
+// AskBy does what Ask does, with a client.
+func AskBy(client *http.Client, method, user, url, body string, headers ...string) (Reply, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
@@ -51,7 +56,7 @@ func Ask(method, user, url, body string, headers ...string) (Reply, error) {
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := Client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return Reply{}, err
 	}
