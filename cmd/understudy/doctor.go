@@ -42,7 +42,7 @@ func (c *doctorCmd) Run(ctx context.Context, p *process) error {
 // prepareDoctor reads what the checks need. server is nil if no server that listens uses the data folder.
 func (c *dataFlags) prepareDoctor(ctx context.Context, p *process) (o doctor.Options, server *admin) {
 	cfg, folder, err := c.readSettings(p)
-	o = doctor.Options{Data: c.Data, Secrets: config.FileSecrets(folder), Now: time.Now}
+	o = doctor.Options{Data: c.Data, Folder: folder, Secrets: config.FileSecrets(folder), Now: time.Now}
 	if err == nil {
 		o.Data = cfg.Data
 		var k checked

@@ -27,6 +27,7 @@ type port struct {
 	net.Listener
 	host string
 	log  lines
+	m    *acme.Manager // nil before serve is called
 }
 
 // lines are the lines of a log.
@@ -62,14 +63,15 @@ func (p *port) serve(t *testing.T, from *authority, kv understudy.KV) (stop func
 	checktest.MustNoError(t, err, "storage")
 	roots := x509.NewCertPool()
 	roots.AddCert(from.Certificate())
-	m := acme.New(acme.Options{Directory: from.directory(), Roots: roots, Names: []string{p.host}, Address: p.Addr().String(),
-		Storage: storage, Interval: 50 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), p.log), nil))})
+	p.m = acme.New(acme.Options{Directory: from.directory(), Roots: roots, Names: []string{p.host}, Address: p.Addr().String(),
+		Storage: storage, Interval: 50 * time.Millisecond, Now: time.Now,
+		Logger: slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), p.log), nil))})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { checktest.NoError(t, m.Run(ctx), "run") })
+	running.Go(func() { checktest.NoError(t, p.m.Run(ctx), "run") })
 	running.Go(func() {
 		config := &tls.Config{NextProtos: []string{"h2", "http/1.1", "acme-tls/1"}}
-		config.GetCertificate = func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return m.Certificate(h), nil }
+		config.GetCertificate = func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return p.m.Certificate(h), nil }
 		for ctx.Err() == nil {
 			c, err := p.Accept()
 			if err != nil {
@@ -130,15 +132,16 @@ func TestCertificateIsRenewedBeforeItsEnd(t *testing.T) {
 	checktest.True(t, second.NotAfter.After(first.NotAfter), "the new one ends at %v, and the former one at %v", second.NotAfter, first.NotAfter)
 }
 
-// The authority wants a certificate replaced long before its end, because it will be revoked.
+// The authority has revoked a certificate, and says so in its renewal information. The certificate is replaced long before its end.
 func TestCertificateIsReplacedWhenTheAuthorityAsks(t *testing.T) {
 	t.Parallel()
 	p, kv := listen(t, "replaced.example.com"), openStore(t)
 	a := startAuthority(t, p.number(), 90*24*time.Hour)
 	p.serve(t, a, kv)
 	first := await(t, p.Addr().String(), p.host, nil)
-	a.replaceSoon(t, first.SerialNumber)
-	await(t, p.Addr().String(), p.host, first)
+	a.revoke(t, first.SerialNumber)
+	second := await(t, p.Addr().String(), p.host, first)
+	checktest.True(t, a.store.GetRevokedCertificateBySerial(second.SerialNumber) == nil, "the new certificate is revoked")
 	checktest.Equal(t, a.issued.Load(), 2, "certificates issued")
 }
 
@@ -164,6 +167,8 @@ func TestStoredCertificateIsServedWhileTheDirectoryIsDown(t *testing.T) {
 	case line := <-again.log:
 		checktest.True(t, strings.Contains(line, "stays in use") && strings.Contains(line, p.host) && strings.Contains(line, "503"),
 			"the log says %s", line)
+		s := again.m.States()[p.host]
+		checktest.True(t, strings.Contains(s.Error, "503") && time.Since(s.FailedAt) < rig.Patience, "the state of the certificate is %+v", s)
 	case <-time.After(rig.Patience):
 		t.Error("the log does not say that the certificate could not be renewed")
 	}

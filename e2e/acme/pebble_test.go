@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/letsencrypt/pebble/v2/ca"
+	"github.com/letsencrypt/pebble/v2/core"
 	"github.com/letsencrypt/pebble/v2/db"
 	"github.com/letsencrypt/pebble/v2/va"
 	"github.com/letsencrypt/pebble/v2/wfe"
@@ -117,12 +118,15 @@ func (a *authority) writeRoot(t *testing.T) (path string) {
 	return path
 }
 
-// replaceSoon makes the authority ask for a new certificate in place of one, as it does before it revokes a certificate (RFC 9773).
-func (a *authority) replaceSoon(t *testing.T, serial *big.Int) {
+// revoke revokes a certificate. It makes the authority ask for another one in a window like that of Let's Encrypt (RFC 9773), because
+// pebble's own window of one second is too short for clients that count in seconds.
+func (a *authority) revoke(t *testing.T, serial *big.Int) {
 	t.Helper()
-	now := time.Now().UTC()
-	window := fmt.Sprintf(`{"suggestedWindow": {"start": %q, "end": %q}}`, now.Add(-2*time.Hour).Format(time.RFC3339),
-		now.Add(-time.Hour).Format(time.RFC3339))
+	c, now := a.store.GetCertificateBySerial(serial), time.Now().UTC()
+	checktest.MustTrue(t, c != nil, "the authority does not know the certificate")
+	a.store.RevokeCertificate(&core.RevokedCertificate{Certificate: c, RevokedAt: now})
+	window := fmt.Sprintf(`{"suggestedWindow": {"start": %q, "end": %q}}`, now.Add(-time.Hour).Format(time.RFC3339),
+		now.Add(-30*time.Minute).Format(time.RFC3339))
 	checktest.MustNoError(t, a.store.SetARIResponse(serial, window), "renewal information")
 }
 

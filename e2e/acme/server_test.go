@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +21,31 @@ import (
 )
 
 var databases pgtest.Pool
+
+// A server whose directory is another page starts. Its health and the doctor say so in one sentence.
+func TestWrongDirectoryIsShown(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(other.Close)
+	a := &authority{Server: other}
+	api := rig.StartAPI(t, "--latency", "1ms", "--records", "10").URL("slowapi")
+	_, dir := rig.StartServer(t, rig.Settings{Upstream: api, Role: "all", Store: fmt.Sprintf("tls: {acme: {directory: %q, ca: %q, "+
+		"names: [wrong.example.com], agree: true}}\n", other.URL+"/dir", a.writeRoot(t))})
+	say := func(command string) string {
+		cmd := exec.CommandContext(t.Context(), rig.Program, command)
+		cmd.Dir = dir
+		out, _ := cmd.CombinedOutput() // a fault is an error
+		return string(out)
+	}
+	rig.Await(t, func() string {
+		if out := say("status"); !strings.Contains(out, "the certificate wrong.example.com was not issued at 20") {
+			return "understudy status says " + out
+		}
+		return ""
+	})
+	checktest.Contains(t, say("doctor"), other.URL+"/dir does not answer as the directory of an authority (HTTP 404: 404 page not found); "+
+		"correct tls.acme.directory or ca, then run understudy restart", "understudy doctor")
+}
 
 // Two processes on a database obtain one certificate. The authority connects to the process that did not ask for it. Browsers trust
 // the viewer. A process that was killed serves the certificate again while the directory is down.

@@ -132,9 +132,10 @@ func (a *App) openACME(ctx context.Context) error {
 	if o.Storage, err = acme.NewStorage(a.db.KV, key, claims); err != nil {
 		return err
 	}
-	o.Address, o.Logger = cfg.Viewer.Listen, a.log
+	o.Address, o.Logger, o.Now = cfg.Viewer.Listen, a.log, time.Now
 	m := acme.New(o)
-	a.ports.tls.Issued, a.ports.tls.Names, a.tasks = m.Certificate, o.Names, append(a.tasks, m.Run)
+	a.ports.tls.Issued, a.ports.tls.IssuedStates, a.ports.tls.Names = m.Certificate, m.States, o.Names
+	a.tasks = append(a.tasks, m.Run)
 	return nil
 }
 

@@ -89,12 +89,13 @@ func (h *figures) checkStore(ctx context.Context) error {
 // counters that are in memory.
 func (h *figures) readSnapshot(ctx context.Context) (diagnostics.Snapshot, error) {
 	s := diagnostics.Snapshot{
-		Sources:  map[string]diagnostics.Source{},
-		Limits:   h.limits(),
-		Ports:    h.ports.loads(),
-		Process:  readProcess(),
-		Settings: h.settings.status(),
-		LogMoved: h.ports.file != nil && h.ports.file.IsMoved(),
+		Sources:      map[string]diagnostics.Source{},
+		Limits:       h.limits(),
+		Ports:        h.ports.loads(),
+		Process:      readProcess(),
+		Settings:     h.settings.status(),
+		LogMoved:     h.ports.file != nil && h.ports.file.IsMoved(),
+		Certificates: h.ports.tls.States(),
 	}
 	s.Nodes, _ = h.readNodes()
 	space, failed := h.db.MeasureSpace(ctx)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"fmt"
 	"net"
@@ -38,9 +39,33 @@ type Certificate struct {
 type Source struct {
 	current atomic.Pointer[Certificate]
 	// Issued returns a certificate that an authority has issued for one of Names, or nil. Set them before Config is called.
-	Issued func(*tls.ClientHelloInfo) *tls.Certificate
-	Names  []string
+	Issued       func(*tls.ClientHelloInfo) *tls.Certificate
+	Names        []string
+	IssuedStates func() map[string]State // the states of these certificates by name; nil if there are none
 }
+
+// State says how long a certificate is valid, and whether it could be renewed.
+type State struct {
+	Ends     time.Time `json:"ends,omitzero"`      // zero if there is no certificate yet
+	FailedAt time.Time `json:"failed_at,omitzero"` // when the authority last issued none; zero since it has issued this certificate
+	Error    string    `json:"error,omitempty"`    // why
+}
+
+// States returns the state of each certificate by name. Those that an authority of the data folder signs are left out.
+func (s *Source) States() map[string]State {
+	switch {
+	case s == nil:
+		return nil
+	case s.IssuedStates != nil:
+		return s.IssuedStates()
+	case s.current.Load().authority == nil:
+		return map[string]State{FileName: {Ends: s.current.Load().Leaf().NotAfter.UTC()}}
+	}
+	return nil
+}
+
+// FileName is the name of a certificate that comes from files.
+const FileName = "file"
 
 // Read reads a certificate with its key, or opens the authority of the data folder dir.
 func Read(dir string, o Options, now func() time.Time) (c *Certificate, err error) {
@@ -64,6 +89,9 @@ func Read(dir string, o Options, now func() time.Time) (c *Certificate, err erro
 	c.fingerprint = fingerprint(c.pair.Leaf.RawSubjectPublicKeyInfo)
 	return c, nil
 }
+
+// Leaf returns the certificate of the files. Its authority must be nil.
+func (c *Certificate) Leaf() *x509.Certificate { return c.pair.Leaf }
 
 // Use makes a certificate the one in use. Open connections keep the certificate with which they began.
 func (s *Source) Use(c *Certificate) { s.current.Store(c) }

@@ -14,6 +14,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/audit"
+	"understudy/internal/certificate"
 	"understudy/internal/connect"
 	"understudy/internal/diagnostics/profile"
 	"understudy/internal/jobs"
@@ -28,22 +29,23 @@ import (
 // Snapshot is the state of the process at one moment. Its JSON is the response to /-/stats. Names are only added,
 // and counters only increase.
 type Snapshot struct {
-	Traffic                          // the traffic of all sources
-	Hot      request.Hot             `json:"hot"`
-	Store    store.Space             `json:"store"`
-	Sources  map[string]Source       `json:"sources"`
-	Limits   map[string]request.Load `json:"limits"` // the limits of the whole process, by name
-	Ports    map[string]Port         `json:"faces"`  // the ports by name
-	Process  Process                 `json:"process"`
-	Media    request.Media           `json:"media"`
-	Settings Settings                `json:"settings"`
-	LogMoved bool                    `json:"log_moved,omitempty"` // whether the setting log.access names another file than the open one
-	Jobs     jobs.Stats              `json:"jobs"`
-	Webhooks []request.Webhook       `json:"webhooks,omitempty"`
-	Erasing  erase.Waiting           `json:"erasing"` // the records that wait for erasure
-	Audit    *audit.Stats            `json:"audit,omitempty"`
-	Backup   *LastBackup             `json:"backup,omitempty"` // nil if there are no regular backups
-	Nodes    []request.Node          `json:"nodes,omitempty"`  // the processes that share the database
+	Traffic                                   // the traffic of all sources
+	Hot          request.Hot                  `json:"hot"`
+	Store        store.Space                  `json:"store"`
+	Sources      map[string]Source            `json:"sources"`
+	Limits       map[string]request.Load      `json:"limits"` // the limits of the whole process, by name
+	Ports        map[string]Port              `json:"faces"`  // the ports by name
+	Process      Process                      `json:"process"`
+	Media        request.Media                `json:"media"`
+	Settings     Settings                     `json:"settings"`
+	LogMoved     bool                         `json:"log_moved,omitempty"` // whether log.access names another file than the open one
+	Jobs         jobs.Stats                   `json:"jobs"`
+	Webhooks     []request.Webhook            `json:"webhooks,omitempty"`
+	Erasing      erase.Waiting                `json:"erasing"` // the records that wait for erasure
+	Audit        *audit.Stats                 `json:"audit,omitempty"`
+	Backup       *LastBackup                  `json:"backup,omitempty"`       // nil if there are no regular backups
+	Nodes        []request.Node               `json:"nodes,omitempty"`        // the processes that share the database
+	Certificates map[string]certificate.State `json:"certificates,omitempty"` // by host
 }
 
 // LastBackup is the state of regular backups.

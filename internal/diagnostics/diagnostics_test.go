@@ -15,6 +15,7 @@ import (
 
 	"understudy"
 	"understudy/internal/audit"
+	"understudy/internal/certificate"
 	"understudy/internal/checktest"
 	"understudy/internal/connect"
 	"understudy/internal/jobs"
@@ -42,6 +43,7 @@ func (h *fixture) handler() http.Handler {
 		IsEnding:       func() bool { return h.ending },
 		SettingsStatus: func() Settings { return h.settings },
 		Person:         func(*http.Request) (understudy.Caller, error) { return h.caller, h.callErr },
+		Now:            func() time.Time { return time.Date(2026, 6, 1, 13, 0, 0, 0, time.UTC) },
 	}).Handler()
 }
 
@@ -74,6 +76,12 @@ func TestHealth(t *testing.T) {
 			`{"status":"degraded","reasons":["the last backup failed; backup.error of /-/stats says why"]}`},
 		"backup late": {fixture{snapshot: Snapshot{Sources: ok, Backup: &LastBackup{Late: true}}}, 200,
 			`{"status":"degraded","reasons":["the last backup is too old"]}`},
+		"no certificate": {fixture{snapshot: Snapshot{Sources: ok,
+			Certificates: map[string]certificate.State{"calls.example.com": {FailedAt: at, Error: "secret detail"}}}}, 200,
+			`{"status":"degraded","reasons":["the certificate calls.example.com was not issued at 2026-06-01T12:00:00Z; ` +
+				`certificates.calls.example.com.error of /-/stats says why"]}`},
+		"certificate expired": {fixture{snapshot: Snapshot{Sources: ok, Certificates: map[string]certificate.State{"file": {Ends: at}}}}, 200,
+			`{"status":"degraded","reasons":["the certificate file has expired"]}`},
 		"audit damaged": {fixture{snapshot: Snapshot{Sources: ok, Audit: &audit.Stats{Damaged: "20260601T120000Z-01020304"}}}, 200,
 			`{"status":"degraded","reasons":["the audit log of an earlier run is damaged and left as it is; understudy audit verify says where"]}`},
 		"loaded": {fixture{snapshot: Snapshot{Sources: ok}, settings: Settings{LoadedAt: at}}, 200,

@@ -22,7 +22,8 @@ var update = flag.Bool("update", false, "write docs/reference/diagnostics.md fro
 
 // keyWords are the words of figures.txt for keys of objects, by the member that holds the object.
 var keyWords = map[string]string{"sources": "SOURCE", "kinds": "KIND", "limits": "LIMIT", "faces": "PORT", "by_reason": "REASON",
-	"retries": "REASON", "hedges": "REASON", "by_caller": "CALLER", "times": "FROM", "credentials": "CREDENTIAL", "requests": "OUTCOME"}
+	"retries": "REASON", "hedges": "REASON", "by_caller": "CALLER", "times": "FROM", "credentials": "CREDENTIAL", "requests": "OUTCOME",
+	"certificates": "NAME"}
 
 // leavesOf adds the figures below a type as figures.txt names them, with the type of each.
 func leavesOf(t *testing.T, of reflect.Type, name string, out map[string]reflect.Type) {

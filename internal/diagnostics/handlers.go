@@ -5,6 +5,7 @@ package diagnostics
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -113,6 +114,12 @@ func (d *Diagnostics) health(ctx context.Context) (int, health) {
 	degraded(settings.Error != "", "the settings could not be loaded again; the former ones are in force")
 	degraded(s.Backup != nil && s.Backup.Error != "", "the last backup failed; backup.error of /-/stats says why")
 	degraded(s.Backup != nil && s.Backup.Late, "the last backup is too old")
+	for _, name := range slices.Sorted(maps.Keys(s.Certificates)) {
+		c := s.Certificates[name]
+		degraded(c.Error != "", fmt.Sprintf("the certificate %s was not issued at %s; certificates.%[1]s.error of /-/stats says why", name,
+			c.FailedAt.Format(time.RFC3339)))
+		degraded(!c.Ends.IsZero() && c.Ends.Before(d.o.Now()), "the certificate "+name+" has expired")
+	}
 	degraded(s.LogMoved, "the access log's file was moved or removed; send SIGHUP to open it again")
 	degraded(s.Store.Trouble != "", "the store: "+s.Store.Trouble)
 	degraded(s.Jobs.Trouble != "" && s.Store.Trouble == "", "no job begins: "+s.Jobs.Trouble)
@@ -166,7 +173,7 @@ func showFigures(context.Context, understudy.Caller, *http.Request) (any, error)
 // the caller, and the numbers of changes and erasures of all kinds. A caller of a single source does not see the
 // ports and the traffic of other sources.
 func (d *Diagnostics) hideCounts(s *Snapshot, caller understudy.Caller) {
-	s.Webhooks, s.Erasing, s.Audit, s.Backup, s.Nodes = nil, erase.Waiting{}, nil, nil, hideURLs(s.Nodes)
+	s.Webhooks, s.Erasing, s.Audit, s.Backup, s.Certificates, s.Nodes = nil, erase.Waiting{}, nil, nil, nil, hideURLs(s.Nodes)
 	sources := map[string]Source{}
 	for name, src := range s.Sources {
 		kinds := map[string]Kind{}

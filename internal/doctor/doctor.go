@@ -8,13 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
 	"understudy"
+	"understudy/internal/certificate"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
 	"understudy/internal/store"
@@ -43,6 +47,7 @@ type Options struct {
 	Data     string           // the data folder; "" if it is not known
 	Settings *config.Settings // nil if they are invalid; then only the data folder is checked
 	Sources  []*spec.Source   // the sources of the settings
+	Folder   string           // the paths of the settings are relative to it
 	Secrets  config.Secrets
 	Warnings []string // what understudy check says about the settings
 	Invalid  error    // why a server would refuse the settings; nil if it would not
@@ -56,8 +61,9 @@ type examination struct {
 	o       Options
 	found   []Finding
 	running struct {
-		Sources map[string]struct{ State string }
-	} // what the running server says of its sources
+		Sources      map[string]struct{ State string }
+		Certificates map[string]certificate.State
+	} // what the running server says of its sources and certificates
 }
 
 // problem is something that may be wrong.
@@ -89,7 +95,7 @@ func Check(ctx context.Context, o Options) []Finding {
 		e.run(ctx, e.checkServer, e.checkLocks, e.checkFolder)
 	}
 	if o.Settings != nil {
-		e.run(ctx, e.checkDatabase)
+		e.run(ctx, e.checkCertificates, e.checkDatabase)
 		e.checkSources(ctx)
 		e.run(ctx, e.checkExpect)
 	}
@@ -236,6 +242,41 @@ func (e *examination) checkFolder(context.Context) {
 	e.judge("clock", e.o.Data, "it was not set back since the server ran",
 		problem{ahead > maxDifference, Warning, fmt.Sprintf("it was set back by at least %v: a file is newer", ahead),
 			"timedatectl set-ntp true, then a restart of the server"})
+}
+
+// checkCertificates checks the certificates of the server's own ports: those that an authority issues, or that of the files.
+func (e *examination) checkCertificates(context.Context) {
+	cfg, issued := e.o.Settings, e.running.Certificates
+	if cfg.TLS.Cert == "" {
+		for _, name := range slices.Sorted(maps.Keys(issued)) {
+			c := issued[name]
+			e.judge("tls", name, "its certificate ends on "+c.Ends.Format(time.DateTime),
+				problem{c.Error != "", Fault, "no certificate was issued at " + c.FailedAt.Format(time.DateTime) + ": " + c.Error,
+					"tls.acme in the settings, or the way from the authority to port 443 of the host; then understudy restart"},
+				problem{c.Ends.IsZero(), Warning, "no certificate is issued yet", "the same command in a minute: understudy doctor"})
+		}
+		return
+	}
+	const mend = "another certificate and its key in tls.cert and tls.key, then understudy reload"
+	used, err := cfg.TLS.Read(cfg, e.o.Folder, "")
+	if err != nil {
+		e.judge("tls", cfg.TLS.Cert, "", problem{true, Fault, print(err), mend})
+		return
+	}
+	leaf, missing, addresses := used.Leaf(), "", []string{cfg.Viewer.PublicURL}
+	for _, s := range cfg.Sources {
+		addresses = append(addresses, s.PublicURL)
+	}
+	for _, address := range addresses {
+		if u, err := url.Parse(address); err == nil && u.Scheme == "https" && leaf.VerifyHostname(u.Hostname()) != nil {
+			missing = u.Hostname()
+		}
+	}
+	left, c, text := leaf.NotAfter.Sub(e.o.Now()), issued[certificate.FileName], "it ends on "+leaf.NotAfter.UTC().Format(time.DateTime)
+	e.judge("tls", cfg.TLS.Cert, text, problem{left < 0, Fault, "it has expired: " + text, mend},
+		problem{!c.Ends.IsZero() && !c.Ends.Equal(leaf.NotAfter), Warning, "the running server uses another one, which ends on " +
+			c.Ends.Format(time.DateTime), "understudy reload"}, problem{left < endsSoon, Warning, text, mend},
+		problem{missing != "", Warning, "it is not for " + missing + " of public_url", mend})
 }
 
 func (e *examination) checkDatabase(ctx context.Context) {

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/certificate"
 	"understudy/internal/checktest"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
@@ -86,10 +87,29 @@ var plants = map[string]planted{
 	"a name that is not found": {func(s *stage) {
 		s.source.Upstream, s.source.Timeouts.Connect = "https://no-such-host.invalid", config.Duration(300*time.Millisecond)
 	}, "dns", Fault, "getent hosts", "no-such-host.invalid"},
-	"a certificate that has ended": {func(s *stage) { s.serve(certificate(s.T, time.Now().Add(-time.Hour))) }, "tls", Fault,
+	"a certificate that has ended": {func(s *stage) { s.serve(newCertificate(s.T, time.Now().Add(-time.Hour))) }, "tls", Fault,
 		"the certificate of localhost", "expired"},
-	"a certificate that ends soon": {func(s *stage) { s.serve(certificate(s.T, time.Now().Add(48*time.Hour))) }, "tls", Warning,
+	"a certificate that ends soon": {func(s *stage) { s.serve(newCertificate(s.T, time.Now().Add(48*time.Hour))) }, "tls", Warning,
 		"a new certificate at localhost", "ends on"},
+	"an own certificate that has ended": {func(s *stage) { s.files(newCertificate(s.T, time.Now().Add(-time.Hour)), false) },
+		"tls", Fault, "another certificate", "it has expired"},
+	"an own certificate that ends soon": {func(s *stage) { s.files(newCertificate(s.T, time.Now().Add(48*time.Hour)), false) },
+		"tls", Warning, "then understudy reload", "it ends on"},
+	"an own certificate with another key": {func(s *stage) { s.files(newCertificate(s.T, time.Now().Add(900*time.Hour)), true) },
+		"tls", Fault, "its key in tls.cert and tls.key", "do not belong together"},
+	"an own certificate without the server's name": {func(s *stage) {
+		s.files(newCertificate(s.T, time.Now().Add(900*time.Hour)), false)
+		s.o.Settings.Viewer.PublicURL = "https://calls.example.com"
+	}, "tls", Warning, "another certificate", "it is not for calls.example.com of public_url"},
+	"an own certificate that the server has not read": {func(s *stage) {
+		s.files(newCertificate(s.T, time.Now().Add(900*time.Hour)), false)
+		s.issued = map[string]certificate.State{certificate.FileName: {Ends: time.Now().Add(time.Hour).UTC()}}
+	}, "tls", Warning, "understudy reload", "the running server uses another one"},
+	"a certificate that was not renewed": {func(s *stage) {
+		s.issued = map[string]certificate.State{"calls.example.com": {Ends: time.Now().Add(time.Hour), FailedAt: time.Now(), Error: "a timeout"}}
+	}, "tls", Fault, "port 443 of the host", "a timeout"},
+	"a certificate that is being issued": {func(s *stage) { s.issued = map[string]certificate.State{"calls.example.com": {}} },
+		"tls", Warning, "understudy doctor", "no certificate is issued yet"},
 	"nobody listens": {func(s *stage) { s.source.Upstream = "https://127.0.0.1:1" },
 		"upstream", Fault, "or the network: curl -I ", "refused"},
 	"an API with an error": {func(s *stage) { s.refuse(502, "{}") }, "upstream", Fault, "the API at", "502"},
@@ -178,6 +198,14 @@ func TestHealthyTwin(t *testing.T) {
 		"locks that nobody waits for": func(s *stage) {
 			s.locks = lockwatch.Report{Watching: true, Findings: []lockwatch.Finding{{Kind: lockwatch.Long, Steps: []string{"a backup"}}},
 				Locks: []lockwatch.Lock{{Name: "a backup", Held: lockwatch.Times{Longest: time.Minute}}}}
+		},
+		"a certificate of files": func(s *stage) {
+			ends := time.Now().Add(900 * time.Hour).Truncate(time.Second).UTC()
+			s.files(newCertificate(s.T, ends), false)
+			s.issued = map[string]certificate.State{certificate.FileName: {Ends: ends}}
+		},
+		"an issued certificate": func(s *stage) {
+			s.issued = map[string]certificate.State{"calls.example.com": {Ends: time.Now().Add(900 * time.Hour)}}
 		},
 		"no folder yet":   func(s *stage) { s.o.Data = filepath.Join(s.o.Data, "new"); s.o.Ask = nil },
 		"a refresh token": func(s *stage) { s.source.Token.Kind = "refresh_token" },

@@ -29,6 +29,7 @@ import (
 	"testing"
 	"time"
 
+	"understudy/internal/certificate"
 	"understudy/internal/checktest"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
@@ -79,8 +80,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// certificate returns a certificate for localhost that ends at a time.
-func certificate(t *testing.T, ends time.Time) tls.Certificate {
+// newCertificate returns a certificate for localhost that ends at a time.
+func newCertificate(t *testing.T, ends time.Time) tls.Certificate {
 	t.Helper()
 	raw, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{SerialNumber: big.NewInt(2), DNSNames: []string{"localhost"},
 		NotBefore: ends.Add(-time.Hour * 24 * 365), NotAfter: ends}, authority.certificate, &authority.key.PublicKey, authority.key)
@@ -117,6 +118,7 @@ type stage struct {
 	state    string
 	healthEr error
 	locks    lockwatch.Report
+	issued   map[string]certificate.State
 	asked    atomic.Int64 // the requests that the upstream received
 }
 
@@ -133,7 +135,7 @@ func newStage(t *testing.T) *stage {
 		_, _ = io.WriteString(w, "[]")
 	}
 	up := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.asked.Add(1); s.answer(w, r) }))
-	up.TLS = &tls.Config{Certificates: []tls.Certificate{certificate(t, time.Now().Add(90*24*time.Hour))}, MinVersion: tls.VersionTLS12}
+	up.TLS = &tls.Config{Certificates: []tls.Certificate{newCertificate(t, time.Now().Add(90*24*time.Hour))}, MinVersion: tls.VersionTLS12}
 	up.Config.ErrorLog = quiet
 	up.StartTLS()
 	t.Cleanup(up.Close)
@@ -162,7 +164,7 @@ sources: {api: {spec: github, user: robin, secret: "file:token", upstream: "http
 // ask answers as the running server does.
 func (s *stage) ask(_ context.Context, path string, into any) error {
 	answers := map[string]any{"/-/health": s.health, "/-/locks?format=json": s.locks, "/-/reload": s.pending, "/-/stats": map[string]any{
-		"sources": map[string]any{"api": map[string]any{"state": s.state}}}}
+		"certificates": s.issued, "sources": map[string]any{"api": map[string]any{"state": s.state}}}}
 	if path == "/-/health" && s.healthEr != nil {
 		return s.healthEr
 	}
@@ -206,6 +208,24 @@ func (s *stage) serve(c tls.Certificate) {
 	up.StartTLS()
 	s.Cleanup(up.Close)
 	s.source.Upstream = "https://localhost" + up.URL[strings.LastIndexByte(up.URL, ':'):]
+}
+
+// files lets the ports have a certificate from files, with the key of another one if mixed is true.
+func (s *stage) files(c tls.Certificate, mixed bool) {
+	key := c.PrivateKey
+	if mixed {
+		other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		checktest.MustNoError(s, err, "GenerateKey")
+		key = other
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	checktest.MustNoError(s, err, "MarshalPKCS8PrivateKey")
+	s.o.Folder = s.TempDir()
+	for name, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: c.Certificate[0]},
+		"key.pem": {Type: "PRIVATE KEY", Bytes: der}} {
+		checktest.MustNoError(s, os.WriteFile(filepath.Join(s.o.Folder, name), pem.EncodeToMemory(block), 0o600), "write %s", name)
+	}
+	s.o.Settings.TLS.Cert, s.o.Settings.TLS.Key = "cert.pem", "key.pem"
 }
 
 // mount makes the data folder a small disk.

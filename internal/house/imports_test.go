@@ -58,7 +58,7 @@ var imports = map[string]string{
 		"internal/connect internal/credentials internal/datadir internal/feed internal/store internal/store/contents " +
 		"internal/signin internal/smallfile internal/tables internal/watch internal/webhook kit/charset kit/header " +
 		"kit/lockwatch kit/logline kit/suggest mirror mirror/shadow spec upstream upstream/tokens",
-	"internal/acme":        ". kit/retry kit/token",
+	"internal/acme":        ". internal/certificate kit/lockwatch kit/retry kit/token",
 	"internal/certificate": ". internal/datadir internal/smallfile kit/lockwatch",
 	"internal/connect":     "internal/certificate internal/webhook kit/accesslog kit/jsonhttp kit/limiter spec",
 	"internal/crawl": ". internal/crawl/overlap internal/jobs internal/jsonapi internal/query kit/cycle kit/folder " +
@@ -66,13 +66,14 @@ var imports = map[string]string{
 	"internal/crawl/overlap": ". kit/lockwatch",
 	"internal/credentials":   ". kit/lockwatch",
 	"internal/datadir":       "kit/pidfile kit/retry",
-	"internal/diagnostics": ". internal/access internal/audit internal/connect internal/credentials " +
+	"internal/diagnostics": ". internal/access internal/audit internal/certificate internal/connect internal/credentials " +
 		"internal/diagnostics/profile internal/jobs internal/jsonapi internal/store internal/store/erase internal/tracing " +
 		"kit/jsonhttp kit/lockwatch request",
 	"internal/diagnostics/profile": ". kit/lockwatch",
 	"internal/export":              ". kit/limiter",
-	"internal/doctor":              ". internal/config internal/datadir internal/store kit/lockwatch spec upstream upstream/tokens",
-	"internal/fleet":               ". internal/certificate internal/store/nodes kit/accesslog kit/lockwatch kit/retry request",
+	"internal/doctor": ". internal/certificate internal/config internal/datadir internal/store kit/lockwatch spec upstream " +
+		"upstream/tokens",
+	"internal/fleet": ". internal/certificate internal/store/nodes kit/accesslog kit/lockwatch kit/retry request",
 	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/webhook kit/jsonhttp kit/jsonspan " +
 		"kit/limiter kit/lockwatch kit/suggest kit/token request spec",
 	"internal/frontend": ". internal/config kit/header kit/jsonhttp kit/lockwatch kit/lru",
