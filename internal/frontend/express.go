@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"understudy/internal/http2lane"
 	"understudy/kit/lru"
 )
 
@@ -217,17 +218,63 @@ func (x *express) wait(ctx context.Context) error {
 	}
 }
 
-// learn stores a request that net/http has read and a handler has answered, if the answer is in memory now.
-func (x *express) learn(r *http.Request, h *servedHandler) {
+// recalled is a stored request whose answer is in memory. Its handler must be left.
+type recalled struct {
+	known  *knownRequest
+	found  any
+	traces []trace
+}
+
+// recall finds the stored request with the given head, if its answer is in memory. It counts the answer.
+func (f *finder) recall(head []byte) (k recalled, ok bool) {
+	s, traces := f.find(head)
+	if s == nil {
+		return k, false
+	}
+	h := f.express.server.handler.enter()
+	if s.handler == h {
+		if found, ok := s.findAnswer(); ok {
+			f.express.answered.Add(1)
+			return recalled{s, found, traces}, true
+		}
+	}
+	h.leave()
+	return k, false
+}
+
+// copyTo copies the request for a client at an address. The header is valid until the next call with the same traced.
+func (k *recalled) copyTo(r *http.Request, remote string, traced *tracedHeader) {
+	*r = k.known.request
+	r.RemoteAddr = remote
+	if k.found != nil {
+		r.Header = traced.set(k.known.fields, k.traces)
+	} else { // the handler may keep the header longer, to look for the answer
+		r.Header = withTraces(k.known.request.Header, k.traces)
+	}
+}
+
+// headOf returns the head of a request that net/http has read. It returns nil if the lane cannot answer such a request.
+func headOf(r *http.Request) []byte {
 	c, ok := r.Context().Value(connKey{}).(*conn)
-	if !ok || c.lane == nil || c.lane.handover.readsAll || c.lane.handover.hasWrite || len(c.lane.handover.head) == 0 || h.known == nil {
+	switch {
+	case ok && c.http2 != nil:
+		return http2lane.TakeHead(r.Header)
+	case ok && c.lane != nil && !c.lane.handover.readsAll && !c.lane.handover.hasWrite:
+		return c.lane.handover.head
+	}
+	return nil
+}
+
+// learn stores a request with the given head that a handler has answered, if the answer is in memory now.
+func (x *express) learn(r *http.Request, head []byte, h *servedHandler) {
+	if len(head) == 0 || h.known == nil {
 		return
 	}
 	ctx, ready := h.known.PrepareRepeat(r)
 	if ready == nil {
 		return
 	}
-	line, text, _ := bytes.Cut(c.lane.handover.head, headEnd[:2])
+	line, text, _ := bytes.Cut(head, headEnd[:2])
 	text, traces := splitTraces(text, h.known.CanIgnore)
 	header := r.Header.Clone()
 	for _, t := range traces {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"understudy/internal/http2lane"
 )
 
 // lane is the state of one connection on the express lane. Only one goroutine at a time uses it: its own goroutine,
@@ -67,6 +69,10 @@ func (l *lane) run() {
 	l.isUnshared.Store(false)
 	if err != nil {
 		_ = l.c.Close()
+		return
+	}
+	if bytes.HasPrefix(l.incoming.buf, []byte(http2lane.Preface[:len("PRI * HTTP/2.0\r\n\r\n")])) {
+		l.express.serveHTTP2(l.c, l.incoming.buf)
 		return
 	}
 	l.beginHandover()
@@ -173,36 +179,21 @@ func (l *lane) releaseRoom() {
 
 // answerKnown answers a stored request whose answer is in memory. It returns false for any other request.
 func (l *lane) answerKnown(head []byte) bool {
-	s, traces := l.finder.find(head)
-	if s == nil {
-		return false
-	}
-	h := l.express.server.handler.enter()
-	defer h.leave()
-	if s.handler != h {
-		return false
-	}
-	found, ok := s.findAnswer()
+	k, ok := l.finder.recall(head)
 	if !ok {
 		return false
 	}
+	defer k.known.handler.leave()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.c.idle.Store(0)
 	now := l.express.server.listener.now()
 	l.extendDeadlines(now)
 	w := l.writer()
-	w.request = s.request
-	w.request.RemoteAddr = l.remote
-	if found != nil {
-		w.request.Header = w.traced.set(s.fields, traces)
-	} else { // the handler may keep the header longer, to look for the answer
-		w.request.Header = withTraces(s.request.Header, traces)
-	}
-	w.begin(l.incoming.socket, now, s.request.Method == http.MethodHead)
-	w.found = found
-	l.express.answered.Add(1)
-	w.serve(h, &w.request)
+	k.copyTo(&w.request, l.remote, &w.traced)
+	w.begin(l.incoming.socket, now, w.request.Method == http.MethodHead)
+	w.found = k.found
+	w.serve(k.known.handler, &w.request)
 	l.begun = true
 	l.c.idle.Store(now.UnixNano())
 	return true

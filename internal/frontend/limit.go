@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"understudy/internal/config"
+	"understudy/internal/http2lane"
 	"understudy/kit/header"
 	"understudy/kit/jsonhttp"
 	"understudy/kit/lockwatch"
@@ -262,13 +263,17 @@ type conn struct {
 	state         atomic.Int32 // such as awaitsRequest
 	deadline      atomic.Int64 // the read deadline in nanoseconds
 	closed        atomic.Bool
-	awaited       bool        // whether the first request over TLS was awaited; only the reader uses it
-	isInHandshake atomic.Bool // whether the TLS handshake has begun and has not ended
-	lane          *lane       // the express lane of the connection; nil if only net/http reads the connection
+	awaited       bool            // whether the first request over TLS was awaited; only the reader uses it
+	isInHandshake atomic.Bool     // whether the TLS handshake has begun and has not ended
+	lane          *lane           // the express lane of the connection; nil if only net/http reads the connection
+	http2         *http2lane.Lane // the express lane of a connection with HTTP/2, or nil
 }
 
 // Read reads from the connection. It counts requests that do not arrive before their deadline.
 func (c *conn) Read(p []byte) (int, error) {
+	if c.http2 != nil {
+		return c.http2.Read(p)
+	}
 	read := c.readStream
 	if c.lane != nil {
 		read = c.lane.readForNetHTTP
@@ -307,6 +312,9 @@ func (c *conn) SetDeadline(t time.Time) error {
 
 // Write writes to the connection. If no handler was called for the request, it adds the error header to an error response.
 func (c *conn) Write(p []byte) (int, error) {
+	if c.http2 != nil {
+		return c.http2.Write(p)
+	}
 	if c.handlerAsked.Load() {
 		return c.stream.Write(p)
 	}

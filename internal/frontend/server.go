@@ -84,7 +84,6 @@ func (f *Server) SetTLS(certificates *tls.Config) {
 	f.listener.tls = certificates.Clone()
 	f.listener.tls.NextProtos = append([]string{http2, "http/1.1"}, certificates.NextProtos...)
 	f.listener.tls.GetConfigForClient = f.listener.selectConfig
-	f.server.Protocols.SetUnencryptedHTTP2(false)
 	if f.express == nil {
 		f.express = newExpress(f, 0) // it waits for handshakes
 	}
@@ -178,11 +177,12 @@ func (f *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			c.markTLS(r)
 		}
 	}
+	head := headOf(r)
 	h := f.handler.enter()
 	defer h.leave()
 	h.ServeHTTP(&countedWriter{w, f.unread}, r)
 	if f.express != nil {
-		f.express.learn(r, h)
+		f.express.learn(r, head, h)
 	}
 }
 

@@ -24,7 +24,7 @@ type belowTLS struct {
 func (b *belowTLS) Close() error { return b.conn.cut() }
 
 // beginTLS completes the handshake of a connection. It returns true if the client then speaks HTTP/1.1 on it. It passes connections with
-// HTTP/2 to net/http, and closes the others.
+// HTTP/2 on, and closes the others.
 func (x *express) beginTLS(c *conn) bool {
 	b := x.server.listener
 	over := tls.Server(&belowTLS{c.TCPConn, c}, b.tls)
@@ -48,8 +48,13 @@ func (x *express) beginTLS(c *conn) bool {
 		return false
 	}
 	_ = c.TCPConn.SetDeadline(time.Time{})
-	if over.ConnectionState().NegotiatedProtocol == http2 {
+	switch isHTTP2 := over.ConnectionState().NegotiatedProtocol == http2; {
+	case isHTTP2 && x.bytes == 0:
 		x.giveToNetHTTP(over) // which needs a connection of this type
+		return false
+	case isHTTP2:
+		c.stream = over
+		x.serveHTTP2(c, nil)
 		return false
 	}
 	c.stream = over

@@ -76,7 +76,7 @@ var imports = map[string]string{
 	"internal/fleet": ". internal/certificate internal/store/nodes kit/accesslog kit/lockwatch kit/retry request",
 	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/webhook kit/jsonhttp kit/jsonspan " +
 		"kit/limiter kit/lockwatch kit/suggest kit/token request spec",
-	"internal/frontend": ". internal/config kit/header kit/jsonhttp kit/lockwatch kit/lru",
+	"internal/frontend": ". internal/config internal/http2lane kit/header kit/jsonhttp kit/lockwatch kit/lru",
 	"internal/forecast": ". internal/access internal/jobs internal/jsonapi internal/query kit/jsonspan kit/lockwatch " +
 		"kit/suggest kit/touch request spec",
 	"internal/jobs": ". internal/jsonapi kit/jsonhttp kit/lockwatch kit/retry kit/semaphore",
@@ -194,6 +194,7 @@ var imports = map[string]string{
 	"internal/webhook":        ".",
 	"internal/outbox":         ". internal/jobs kit/lockwatch",
 	"internal/aging":          "",
+	"internal/http2lane":      "",
 	"mirror": ". internal/aging internal/query kit/jsonspan kit/lockwatch kit/lru kit/retry mirror/cache mirror/compose mirror/hints " +
 		"mirror/httpcache mirror/media mirror/shadow mirror/shared mirror/slide mirror/warm mirror/writes request spec",
 	"mirror/cache":               ". kit/lockwatch mirror/httpcache",
