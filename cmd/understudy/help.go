@@ -64,7 +64,8 @@ var details = map[string]string{
 		"restart: understudy reload.",
 	"status": "The exit code is 1 if no server uses the data folder. The viewer's page /-/administration says how well a server works.",
 	"restart": "Connections stay open, and requests that arrive meanwhile wait for the new program. It first reads settings, " +
-		"specs, users and secrets. If that fails, the old program goes on. A start that fails later is tried again for half a minute.",
+		"specs, users and secrets, looks whether it knows the database, and whether new ports are free. If that fails, the old program " +
+		"goes on. A start that fails later is tried again for half a minute.",
 	"stop": "Sends SIGTERM: the server finishes its requests, stores what it knows and ends. It never signals another process that has " +
 		"the number of a server which was killed.",
 	"store locks": "PostgreSQL: each session waits for the one above it that is less indented. Queries are printed up to their " +

@@ -37,7 +37,7 @@ type serveCmd struct {
 	Data    string      `placeholder:"DIR" help:"Data folder (default: data of the settings file, else ./understudy-data)."`
 	Listen  listenFlags `embed:""`
 	Connect string      `placeholder:"HOST:PORT" help:"Address of the proxy that answers for the sources' own hosts (default: no proxy)."`
-	DryRun  bool        `name:"dry-run" help:"Read the settings, specs, users and secrets, and end."`
+	DryRun  bool        `name:"dry-run" help:"Read the settings, specs, users, secrets and the version of the database, and end."`
 
 	inherited frontend.Inherited
 }
@@ -109,7 +109,7 @@ func (c *serveCmd) serve(ctx context.Context, p *process) (answered bool, err er
 	serving, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	if runtime.GOOS == "linux" {
-		o.Restart = func(ctx context.Context) error { return prepareRestart(ctx, end) }
+		o.Restart = func(ctx context.Context) error { return prepareRestart(ctx, end, cfg, again) }
 	}
 	h, err := app.Build(ctx, o)
 	if err != nil {
@@ -139,14 +139,28 @@ func (c *serveCmd) serve(ctx context.Context, p *process) (answered bool, err er
 	return true, err
 }
 
-// prepareRestart ends the server for a restart, if the program that its file contains now accepts the settings.
-func prepareRestart(ctx context.Context, end context.CancelCauseFunc) error {
+// prepareRestart ends the server for a restart, if the program that its file contains now accepts the settings and the database, and if
+// the ports are free whose addresses have changed since the start.
+func prepareRestart(ctx context.Context, end context.CancelCauseFunc, started *config.Settings, again func() (*config.Settings, error),
+) error {
 	program, err := exec.LookPath(os.Args[0])
 	if err != nil {
 		return err
 	}
 	if out, err := exec.CommandContext(ctx, program, append(os.Args[1:], "--dry-run")...).CombinedOutput(); err != nil {
 		return fmt.Errorf("the server goes on, because %s could not start: %s (%w)", program, bytes.TrimSpace(out), err)
+	}
+	if cfg, err := again(); err == nil { // otherwise only the next program knows all of its settings
+		now := config.Values(*started)
+		for _, d := range config.Compare(now, now, config.Values(*cfg)) {
+			if strings.HasSuffix(d.Name, ".listen") && d.File != "" {
+				l, err := frontend.Listen(ctx, d.File, d.Name)
+				if err != nil {
+					return fmt.Errorf("the server goes on, because %w; if the server itself uses the port, run understudy stop and serve", err)
+				}
+				_ = l.Close() // it has no connections
+			}
+		}
 	}
 	end(frontend.ErrRestart)
 	return nil

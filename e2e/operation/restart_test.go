@@ -5,6 +5,7 @@ package operation
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 
 	"understudy/e2e/rig"
 	"understudy/internal/checktest"
+	"understudy/internal/datadir"
 	"understudy/internal/sample"
 )
 
@@ -117,7 +119,28 @@ func TestRestartUnderLoad(t *testing.T) {
 	}
 	token := rig.CommandToken(t, dir)
 	refuses("did you mean")
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	checktest.MustNoError(t, err, "listen")
+	defer other.Close()
+	taken := strings.Replace(good, "127.0.0.1:0", other.Addr().String(), 1)
+	checktest.MustNoError(t, os.WriteFile(settings, []byte(taken), 0o600), "write settings with a port of another program")
+	refuses(other.Addr().String() + " is in use by another program; choose another address with viewer.listen")
 	checktest.MustNoError(t, os.WriteFile(settings, []byte(good), 0o600), "write right settings")
+	if file := filepath.Join(dir, rig.DataFolder, datadir.StoreFile); os.Getenv("UNDERSTUDY_STORE") == "" {
+		change := func(text string) {
+			t.Helper()
+			db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)")
+			checktest.MustNoError(t, err, "open the database")
+			defer db.Close()
+			_, err = db.Exec(text)
+			checktest.MustNoError(t, err, "%s", text)
+		}
+		change("INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, 1)")
+		change("UPDATE counter SET needs = needs + 99999")
+		refuses("the database was changed by a newer Understudy")
+		change("UPDATE counter SET needs = needs - 99999")
+		change("DELETE FROM goose_db_version WHERE version_id = 99999")
+	}
 	checktest.MustNoError(t, os.Rename(program, program+".good"), "replace the program")
 	checktest.MustNoError(t, os.WriteFile(program, []byte("#!/bin/sh\necho a library is missing\nexit 1\n"), 0o700), "write a broken program")
 	refuses("a library is missing")

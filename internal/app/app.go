@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -54,7 +55,7 @@ type Options struct {
 	// whether the application runs a command: it opens no port except one for commands, on the loopback interface
 	Headless bool
 	Offline  bool // with Headless: whether no request is sent to the upstream, so that no secret is read
-	DryRun   bool // whether Build only reads the settings, specs, users and secrets
+	DryRun   bool // whether Build only reads the settings, specs, users and secrets, and whether it knows the database
 	// Inherited are the sockets that the process got from its starter.
 	Inherited frontend.Inherited
 	// Restart begins a restart, which ends the context of Serve. If it is nil, there are no restarts.
@@ -132,6 +133,10 @@ func Build(ctx context.Context, o Options) (a *App, err error) {
 	}
 	if o.DryRun {
 		_, err = readSecrets(ctx, o.Settings, a.sources, a.opts.Secrets)
+		_, _, failed := store.CheckSettings(ctx, o.Dir.DatabasePath(o.Settings.Store.DSN), func(bool, string, string) {})
+		if !errors.Is(failed, fs.ErrNotExist) { // the server creates it
+			err = errors.Join(err, failed)
+		}
 		return a, errors.Join(err, a.close())
 	}
 	for _, open := range []func(context.Context) error{

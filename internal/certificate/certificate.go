@@ -51,21 +51,19 @@ type State struct {
 	Error    string    `json:"error,omitempty"`    // why
 }
 
-// States returns the state of each certificate by name. Those that an authority of the data folder signs are left out.
+// States returns the state of each issued certificate by host, or that of the files by the name file.
 func (s *Source) States() map[string]State {
-	switch {
-	case s == nil:
+	if s == nil {
 		return nil
-	case s.IssuedStates != nil:
+	}
+	if s.IssuedStates != nil {
 		return s.IssuedStates()
-	case s.current.Load().authority == nil:
-		return map[string]State{FileName: {Ends: s.current.Load().Leaf().NotAfter.UTC()}}
+	}
+	if leaf := s.current.Load().Leaf(); leaf != nil {
+		return map[string]State{"file": {Ends: leaf.NotAfter.UTC()}}
 	}
 	return nil
 }
-
-// FileName is the name of a certificate that comes from files.
-const FileName = "file"
 
 // Read reads a certificate with its key, or opens the authority of the data folder dir.
 func Read(dir string, o Options, now func() time.Time) (c *Certificate, err error) {
@@ -90,7 +88,7 @@ func Read(dir string, o Options, now func() time.Time) (c *Certificate, err erro
 	return c, nil
 }
 
-// Leaf returns the certificate of the files. Its authority must be nil.
+// Leaf returns the certificate of the files, or nil if there are none.
 func (c *Certificate) Leaf() *x509.Certificate { return c.pair.Leaf }
 
 // Use makes a certificate the one in use. Open connections keep the certificate with which they began.

@@ -161,19 +161,13 @@ func (e *examination) checkServer(ctx context.Context) {
 		problem{changed != "", Warning, changed, "understudy settings --diff, then understudy reload or a restart"})
 }
 
-// stuckTime is how long a goroutine may wait for a lock before its holder is taken to be stuck.
-const stuckTime = 10 * time.Second
-
 // checkLocks reads what the running server has recorded about its locks.
 func (e *examination) checkLocks(ctx context.Context) {
 	var r lockwatch.Report
 	if e.o.Ask == nil || e.o.Ask(ctx, "/-/locks?format=json", &r) != nil { // checkServer says that it does not answer
 		return
 	}
-	fine := "they are not watched; the page /-/locks begins it"
-	if r.Watching {
-		fine = "nobody waits for long"
-	}
+	fine := map[bool]string{true: "nobody waits for long", false: "they are not watched; the page /-/locks begins it"}[r.Watching]
 	before := len(e.found)
 	for _, f := range r.Findings {
 		if f.Kind != lockwatch.Long { // it is harmless if nobody waits
@@ -187,9 +181,9 @@ func (e *examination) checkLocks(ctx context.Context) {
 			now = max(now, g.Age)
 		}
 		text := fmt.Sprintf("%s: waited for during %v, held for up to %v", l.Name, max(now, l.Waited.Longest), l.Held.Longest)
-		if isStuck := now >= stuckTime; isStuck || l.Waited.Longest >= longWait {
+		if isStuck := now >= 20*longWait; isStuck || l.Waited.Longest >= longWait {
 			e.judge("locks", "", "", problem{isStuck, Fault, text + " and still held", "understudy bugreport, then understudy stop and serve"},
-				problem{true, Warning, text, "a faster disk or processor: understudy profile cpu shows what works meanwhile"})
+				problem{true, Warning, text, "a faster disk, processor or network: understudy profile cpu shows what works meanwhile"})
 		}
 	}
 	if len(e.found) == before {
@@ -263,16 +257,14 @@ func (e *examination) checkCertificates(context.Context) {
 		e.judge("tls", cfg.TLS.Cert, "", problem{true, Fault, print(err), mend})
 		return
 	}
-	leaf, missing, addresses := used.Leaf(), "", []string{cfg.Viewer.PublicURL}
-	for _, s := range cfg.Sources {
-		addresses = append(addresses, s.PublicURL)
-	}
-	for _, address := range addresses {
-		if u, err := url.Parse(address); err == nil && u.Scheme == "https" && leaf.VerifyHostname(u.Hostname()) != nil {
+	leaf, missing := used.Leaf(), ""
+	for _, v := range config.Values(*cfg) {
+		u, err := url.Parse(v.Text)
+		if strings.HasSuffix(v.Name, "public_url") && err == nil && u.Scheme == "https" && leaf.VerifyHostname(u.Hostname()) != nil {
 			missing = u.Hostname()
 		}
 	}
-	left, c, text := leaf.NotAfter.Sub(e.o.Now()), issued[certificate.FileName], "it ends on "+leaf.NotAfter.UTC().Format(time.DateTime)
+	left, c, text := leaf.NotAfter.Sub(e.o.Now()), issued["file"], "it ends on "+leaf.NotAfter.UTC().Format(time.DateTime)
 	e.judge("tls", cfg.TLS.Cert, text, problem{left < 0, Fault, "it has expired: " + text, mend},
 		problem{!c.Ends.IsZero() && !c.Ends.Equal(leaf.NotAfter), Warning, "the running server uses another one, which ends on " +
 			c.Ends.Format(time.DateTime), "understudy reload"}, problem{left < endsSoon, Warning, text, mend},

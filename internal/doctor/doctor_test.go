@@ -103,7 +103,7 @@ var plants = map[string]planted{
 	}, "tls", Warning, "another certificate", "it is not for calls.example.com of public_url"},
 	"an own certificate that the server has not read": {func(s *stage) {
 		s.files(newCertificate(s.T, time.Now().Add(900*time.Hour)), false)
-		s.issued = map[string]certificate.State{certificate.FileName: {Ends: time.Now().Add(time.Hour).UTC()}}
+		s.issued = map[string]certificate.State{"file": {Ends: time.Now().Add(time.Hour).UTC()}}
 	}, "tls", Warning, "understudy reload", "the running server uses another one"},
 	"a certificate that was not renewed": {func(s *stage) {
 		s.issued = map[string]certificate.State{"calls.example.com": {Ends: time.Now().Add(time.Hour), FailedAt: time.Now(), Error: "a timeout"}}
@@ -202,7 +202,7 @@ func TestHealthyTwin(t *testing.T) {
 		"a certificate of files": func(s *stage) {
 			ends := time.Now().Add(900 * time.Hour).Truncate(time.Second).UTC()
 			s.files(newCertificate(s.T, ends), false)
-			s.issued = map[string]certificate.State{certificate.FileName: {Ends: ends}}
+			s.issued = map[string]certificate.State{"file": {Ends: ends}}
 		},
 		"an issued certificate": func(s *stage) {
 			s.issued = map[string]certificate.State{"calls.example.com": {Ends: time.Now().Add(900 * time.Hour)}}
