@@ -246,11 +246,10 @@ func (f *finder) recall(head []byte) (k recalled, ok bool) {
 func (k *recalled) copyTo(r *http.Request, remote string, traced *tracedHeader) {
 	*r = k.known.request
 	r.RemoteAddr = remote
-	if k.found != nil {
-		r.Header = traced.set(k.known.fields, k.traces)
-	} else { // the handler may keep the header longer, to look for the answer
-		r.Header = withTraces(k.known.request.Header, k.traces)
+	if k.found == nil { // the handler may keep the header longer, to look for the answer
+		traced = new(tracedHeader)
 	}
+	r.Header = traced.set(k.known.fields, k.traces)
 }
 
 // headOf returns the head of a request that net/http has read. It returns nil if the lane cannot answer such a request.

@@ -8,8 +8,9 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // maxAhead is the maximum number of a connection's requests that are processed before their turn.
@@ -95,11 +96,11 @@ func (l *lane) startEarly(head []byte) *earlyRequest {
 		return &earlyRequest{headLength: len(head), inMemory: true}
 	case s != nil:
 		again := s.request
-		again.Header = withTraces(again.Header, traces)
+		again.Header = new(tracedHeader).set(s.fields, traces)
 		r = &again
 	default:
 		read, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(head)))
-		if err != nil || !isValid(read) || bytes.Count(bytes.ToLower(head), []byte("\r\nhost:")) != 1 {
+		if err != nil || read.Host == "" || !httpguts.ValidHostHeader(read.Host) || bytes.Count(bytes.ToLower(head), []byte("\r\nhost:")) != 1 {
 			h.leave()
 			return nil // net/http will report the error in the request
 		}
@@ -123,22 +124,6 @@ func (l *lane) startEarly(head []byte) *earlyRequest {
 		leave()
 	}()
 	return e
-}
-
-// isValid reports whether a request has a valid host and valid header field names. net/http makes the same check
-// after reading a request.
-func isValid(r *http.Request) bool {
-	odd := func(more string) func(rune) bool {
-		return func(c rune) bool {
-			return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune(more, c)
-		}
-	}
-	for name := range r.Header {
-		if strings.ContainsFunc(name, odd("!#$%&'*+-.^_`|~")) {
-			return false
-		}
-	}
-	return r.Host != "" && !strings.ContainsFunc(r.Host, odd("-._:[]"))
 }
 
 // sendNext sends the answer of the request at the beginning of buf, if that request has started early.

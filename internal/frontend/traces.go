@@ -8,30 +8,31 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
-// maxTraces is the maximum number of traces of a request on the express lane.
-const maxTraces = 16
+const (
+	maxTraces = 16  // the maximum number of traces of a request on the express lane
+	maxValues = 512 // the number of bytes that are allocated at once for the values of traces
+)
 
 // trace is a header field that has another value in each request.
 type trace struct {
 	name, value string
-	at          int // where the value begins in the text of the header; only set by splitTraces
+	at          int // where the value begins in the text of the header from which splitTraces has removed it
 }
 
-// finder finds the stored requests of one connection. Only one goroutine at a time uses it.
+// finder finds the stored requests of one connection. It knows the last header with traces, because the next one usually differs only in
+// their values. Only one goroutine at a time uses it.
 type finder struct {
 	express *express
-	layout  layout // of the last head with traces
-	traces  []trace
-}
-
-// layout is the text of a header in which only the values of traces differ from request to request.
-type layout struct {
-	parts   []string // the text before the value of each trace, and the text after the last one
-	names   []string // of the traces
-	fields  *fields  // the header without traces; nil before the first head with traces
-	handler int64    // the number of the handler that knows the traces
+	fields  *fields         // the last header with traces, without them; nil before the first one
+	handler int64           // the number of the handler that knows the traces
+	parts   []string        // the text before the value of each trace, and the text after the last one
+	traces  []trace         // those that were read last
+	values  strings.Builder // their values, so that not each of them is allocated
 }
 
 // find returns the stored request with the given head, or with a head that differs only in its traces. It returns
@@ -40,9 +41,9 @@ func (f *finder) find(head []byte) (s *knownRequest, traces []trace) {
 	requests, seed := f.express.known.Load().requests, f.express.seed
 	line, text, _ := bytes.Cut(head, headEnd[:2])
 	key := maphash.Bytes(seed, line)
-	if l := &f.layout; l.fields != nil && f.readTraces(text) {
-		s, ok := requests.Get(key ^ l.fields.hash)
-		if ok && s.handler.number == l.handler && s.fields.text == l.fields.text && s.matchLine(line) {
+	if f.fields != nil && f.readTraces(text) {
+		s, ok := requests.Get(key ^ f.fields.hash)
+		if ok && s.handler.number == f.handler && s.fields.text == f.fields.text && s.matchLine(line) {
 			return s, f.traces
 		}
 	}
@@ -61,38 +62,40 @@ func (f *finder) find(head []byte) (s *knownRequest, traces []trace) {
 	if !ok || string(rest) != s.fields.text || !s.matchLine(line) {
 		return nil, nil
 	}
-	f.layout = newLayout(string(text), traces, s.fields, h.number)
+	f.fields, f.handler = s.fields, h.number
+	f.setTraces(string(text), traces)
 	return s, traces
 }
 
-func newLayout(text string, traces []trace, rest *fields, handler int64) layout {
-	l, end := layout{fields: rest, handler: handler}, 0
+// setTraces sets the text of the last header and its traces, in their order.
+func (f *finder) setTraces(text string, traces []trace) {
+	end := 0
+	f.parts, f.traces = nil, traces
 	for _, t := range traces {
-		l.parts, l.names = append(l.parts, text[end:t.at]), append(l.names, t.name)
+		f.parts = append(f.parts, text[end:t.at])
 		end = t.at + len(t.value)
 	}
-	l.parts = append(l.parts, text[end:])
-	return l
+	f.parts = append(f.parts, text[end:])
 }
 
-// readTraces reads the traces of a header. It returns false if the header does not have the connection's layout, or if
-// the value of a trace is not plain ASCII.
+// readTraces reads the traces of a header. It returns false if the header differs from the last one in more than them, or if a value
+// is not plain ASCII.
 func (f *finder) readTraces(text []byte) bool {
-	f.traces = f.traces[:0]
-	for i, name := range f.layout.names {
-		part := f.layout.parts[i]
-		if len(text) < len(part) || string(text[:len(part)]) != part {
+	for i := range f.traces {
+		after, ok := bytes.CutPrefix(text, []byte(f.parts[i]))
+		end := bytes.IndexByte(after, '\r')
+		if !ok || end <= 0 || slices.ContainsFunc(after[:end], func(c byte) bool { return c <= ' ' || c > '~' }) {
 			return false
 		}
-		text = text[len(part):]
-		end := bytes.IndexByte(text, '\r')
-		if end <= 0 || slices.ContainsFunc(text[:end], func(c byte) bool { return c <= ' ' || c >= 0x7f }) {
-			return false
+		if f.values.Cap()-f.values.Len() < end {
+			f.values = strings.Builder{}
+			f.values.Grow(max(end, maxValues))
 		}
-		f.traces = append(f.traces, trace{name: name, value: string(text[:end])})
-		text = text[end:]
+		from := f.values.Len()
+		f.values.Write(after[:end])
+		f.traces[i].value, text = f.values.String()[from:], after[end:]
 	}
-	return string(text) == f.layout.parts[len(f.layout.names)]
+	return string(text) == f.parts[len(f.traces)]
 }
 
 // splitTraces removes the traces from the text of a header. It removes none if there are too many, or if a trace is not
@@ -109,9 +112,8 @@ func splitTraces(text []byte, isTrace func(name string) bool) (rest []byte, trac
 			rest = append(append(rest, field...), headEnd[:2]...)
 			continue
 		}
-		odd := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 		folded := fields[0] == ' ' || fields[0] == '\t'
-		if len(traces) == maxTraces || folded || bytes.ContainsFunc(after, odd) {
+		if len(traces) == maxTraces || folded || !httpguts.ValidHeaderFieldValue(string(after)) {
 			return text, nil
 		}
 		value := bytes.TrimLeft(after, " \t")
@@ -121,39 +123,30 @@ func splitTraces(text []byte, isTrace func(name string) bool) (rest []byte, trac
 	return append(rest, fields...), traces
 }
 
-// withTraces returns the header with traces added.
-func withTraces(h http.Header, traces []trace) http.Header {
-	if len(traces) == 0 {
-		return h
-	}
-	whole := make(http.Header, len(h)+len(traces))
-	maps.Copy(whole, h)
-	for _, t := range traces {
-		whole[t.name] = append(whole[t.name], t.value)
-	}
-	return whole
-}
-
 // tracedHeader is a header to which traces are added for one request after the other.
 type tracedHeader struct {
 	base   *fields // nil if a trace has several values
 	header http.Header
-	traces []trace
+	names  []string
+	values [][]string // those in header of the names
 }
 
 // set returns the header with traces added. The result is valid until the next call.
 func (t *tracedHeader) set(base *fields, traces []trace) http.Header {
-	hasSameName := func(a, b trace) bool { return a.name == b.name }
 	switch {
 	case len(traces) == 0:
 		return base.header
-	case t.base == base && slices.EqualFunc(t.traces, traces, hasSameName):
-		for _, one := range traces {
-			t.header[one.name][0] = one.value
+	case t.base == base && slices.EqualFunc(t.names, traces, func(name string, one trace) bool { return name == one.name }):
+		for i := range traces {
+			t.values[i][0] = traces[i].value
 		}
 		return t.header
 	}
-	*t = tracedHeader{base, withTraces(base.header, traces), slices.Clone(traces)}
+	*t = tracedHeader{base: base, header: maps.Clone(base.header)}
+	for _, one := range traces {
+		t.header[one.name] = append(t.header[one.name], one.value)
+		t.names, t.values = append(t.names, one.name), append(t.values, t.header[one.name])
+	}
 	if len(t.header) < len(base.header)+len(traces) {
 		t.base = nil
 	}

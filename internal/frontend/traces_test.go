@@ -56,9 +56,9 @@ func TestRequestsThatDifferInTracesAreOne(t *testing.T) {
 	}
 }
 
-// TestTracesAreReadByTheLayoutOfTheLastHead: the traces of a connection are read without a copy of the head, and only if nothing
+// TestTracesAreReadLikeThoseOfTheLastHead: the traces of a connection are read without a copy of the head, and only if nothing
 // else in the head differs.
-func TestTracesAreReadByTheLayoutOfTheLastHead(t *testing.T) {
+func TestTracesAreReadLikeThoseOfTheLastHead(t *testing.T) {
 	l := newLanes(t)
 	head := func(fields string) []byte { return []byte("GET /warm/a" + host + "Accept: */*\r\n" + fields + "\r\n") }
 	l.same(head("X-Request-Id: 1\r\nAccept-Language: en\r\nTraceparent: 1\r\n")) // is read by net/http
@@ -66,11 +66,11 @@ func TestTracesAreReadByTheLayoutOfTheLastHead(t *testing.T) {
 	for n := range 3 {
 		text := fmt.Sprintf("X-Request-Id: \t%d\r\nAccept-Language: en\r\nTraceparent: %s\r\n", n, strings.Repeat("a", n+1))
 		_, fields, _ := bytes.Cut(head(text), headEnd[:2])
-		checktest.Equal(t, f.layout.fields != nil && f.readTraces(fields), n > 0, "read by the layout")
+		checktest.Equal(t, f.fields != nil && f.readTraces(fields), n > 0, "read like the last head")
 		s, traces := f.find(head(text))
 		checktest.MustTrue(t, s != nil, "request %d is not found", n)
-		checktest.Equal(t, withTraces(s.request.Header, traces).Get("X-Request-Id"), fmt.Sprint(n), "X-Request-Id")
-		checktest.Equal(t, withTraces(s.request.Header, traces).Get("Traceparent"), strings.Repeat("a", n+1), "Traceparent")
+		checktest.Equal(t, new(tracedHeader).set(s.fields, traces).Get("X-Request-Id"), fmt.Sprint(n), "X-Request-Id")
+		checktest.Equal(t, new(tracedHeader).set(s.fields, traces).Get("Traceparent"), strings.Repeat("a", n+1), "Traceparent")
 	}
 	for what, fields := range map[string]string{
 		"another language": "X-Request-Id: \t1\r\nAccept-Language: eo\r\nTraceparent: 1\r\n",
@@ -83,7 +83,7 @@ func TestTracesAreReadByTheLayoutOfTheLastHead(t *testing.T) {
 		s, _ := f.find(head(fields))
 		checktest.True(t, s == nil, "%s: found", what)
 	}
-	checktest.True(t, f.layout.fields != nil, "the layout is lost")
+	checktest.True(t, f.fields != nil, "the last header is forgotten")
 }
 
 // TestTracesAreNamedByTheCurrentHandler: a field that the next handler does not ignore is part of the head at once.
@@ -114,13 +114,16 @@ func TestTracedHeader(t *testing.T) {
 		{one, []trace{{name: "A", value: "5"}, {name: "A", value: "6"}}}, {one, []trace{{name: "A", value: "7"}, {name: "B", value: "8"}}},
 		{other, []trace{{name: "A", value: "9"}, {name: "B", value: "10"}}}, {other, nil}, {other, []trace{{name: "B", value: "11"}}},
 	} {
-		got, want := h.set(c.base, c.traces), withTraces(c.base.header, c.traces)
+		got, want := h.set(c.base, c.traces), c.base.header.Clone()
+		for _, one := range c.traces {
+			want[one.name] = append(want[one.name], one.value)
+		}
 		checktest.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "the header with %v", c.traces)
 	}
 	checktest.Equal(t, len(one.header)+len(other.header), 2, "the number of fields without traces")
 }
 
-// FuzzTraces finds the same traces by a layout as by reading the whole head.
+// FuzzTraces reads the same traces like those of the last head as without it.
 func FuzzTraces(f *testing.F) {
 	isTrace := func(name string) bool { return name == "A" || name == "B" }
 	f.Add("A: 1\r\nC: x\r\nB:2\r\n\r\n", "A: 12\r\nC: x\r\nB:3\r\n\r\n")
@@ -131,13 +134,16 @@ func FuzzTraces(f *testing.F) {
 			return
 		}
 		rest, traces := splitTraces([]byte(first), isTrace)
-		of := finder{layout: newLayout(first, traces, &fields{text: string(rest)}, 1)}
+		var of finder
+		of.setTraces(first, traces)
 		if !of.readTraces([]byte(next)) {
 			return
 		}
 		again, want := splitTraces([]byte(next), isTrace)
 		checktest.Equal(t, string(again), string(rest), "the rest of %q", next)
-		checktest.Equal(t, fmt.Sprint(withTraces(nil, of.traces)), fmt.Sprint(withTraces(nil, want)), "the traces of %q", next)
+		none := &fields{header: http.Header{}}
+		got := new(tracedHeader).set(none, of.traces)
+		checktest.Equal(t, fmt.Sprint(got), fmt.Sprint(new(tracedHeader).set(none, want)), "the traces of %q", next)
 	})
 }
 
