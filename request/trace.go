@@ -36,13 +36,19 @@ type Stage struct {
 
 // NewTrace returns the trace of a request with the given header.
 func NewTrace(h http.Header, now func() time.Time) *Trace {
-	t := &Trace{Now: now}
-	if given := h["Traceparent"]; len(given) == 1 {
-		if t.Parent, _ = header.ParseTraceparent(given[0]); t.Parent.Trace != "" {
-			t.State = strings.Join(h["Tracestate"], ",")
-		}
+	t := &Trace{Now: now, Parent: ParentOf(h)}
+	if t.Parent.Trace != "" {
+		t.State = strings.Join(h["Tracestate"], ",")
 	}
 	return t
+}
+
+// ParentOf returns what the client sent about its trace. It is zero if the client sent no valid traceparent.
+func ParentOf(h http.Header) (parent header.Traceparent) {
+	if given := h["Traceparent"]; len(given) == 1 {
+		parent, _ = header.ParseTraceparent(given[0])
+	}
+	return parent
 }
 
 // NewSpanID returns a random id of a part of a trace.

@@ -3,10 +3,10 @@
 package audit
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"understudy"
-	"understudy/kit/lockwatch"
 )
 
 // countKey identifies the actions that are counted together.
@@ -21,7 +21,7 @@ const maxCounted = 10_000
 
 type counts struct {
 	total atomic.Int64
-	mu    lockwatch.Mutex
+	mu    sync.Mutex // not watched, because each answer from memory takes it
 	byKey map[countKey]*count
 }
 

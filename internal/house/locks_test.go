@@ -12,12 +12,13 @@ import (
 )
 
 // unwatched are the files whose locks belong to an object that lives shorter than the process, such as a connection or a request, or of
-// which there are many. Only those of the pages in memory live long: each warm request takes one.
+// which there are many. Only those of the pages in memory and of the counts for the audit log live long: each warm request takes them.
 var unwatched = []string{
 	"internal/jobs/run.go", "internal/frontend/reply.go", "internal/frontend/lane.go", "internal/http2lane/lane.go",
 	"internal/search/find.go", "internal/crawl/sweep.go",
 	"internal/crawl/fetch.go", "internal/crawl/sync.go", "internal/store/evict/sweep.go", "internal/tables/follow.go",
-	"internal/watch/book.go", "mirror/cache/tier.go", "mirror/shared/fetch.go", "upstream/exchange.go", "request/trace.go",
+	"internal/watch/book.go", "internal/audit/counts.go",
+	"mirror/cache/tier.go", "mirror/shared/fetch.go", "upstream/exchange.go", "request/trace.go",
 	"cmd/understudy/terminal/progress.go", "internal/viewer/page/response.go",
 }
 

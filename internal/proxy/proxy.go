@@ -239,7 +239,7 @@ type exchange struct {
 	target     *spec.Target
 	visibility access.Visibility // what the caller may see of the target; zero before the gate is asked
 	line       accesslog.Line
-	trace      *request.Trace // nil if the server has found the response in memory and the client sent no trace
+	trace      *request.Trace // nil if the server has found the response in memory and the client's trace is not sampled
 	// response is reused memory for a response from the cache.
 	response request.Response
 	leave    func() // lets the next list request begin; nil if this request is not limited
@@ -263,9 +263,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	known, ok := w.(storedAnswerer)
 	isStored := ok && known.StoredAnswer() != nil // so that the request causes nothing
-	if !isStored || r.Header["Traceparent"] != nil {
+	parent := request.ParentOf(r.Header)
+	v.line.Trace = parent.Trace
+	if !isStored || parent.Flags&1 != 0 {
 		v.trace = request.NewTrace(r.Header, p.o.Now)
-		v.line.Trace = v.trace.Parent.Trace
 	}
 	if !isStored {
 		v.trace.ID = v.id()

@@ -47,6 +47,7 @@ type Log struct {
 
 	mu      sync.Mutex
 	json    bool // whether a line is a JSON object
+	clock   clock
 	pending []byte
 	dropped int64
 
@@ -88,7 +89,7 @@ func (l *Log) Add(line *Line) {
 		l.mu.Unlock()
 		return
 	}
-	l.pending = line.appendTo(l.pending, l.json, l.IsID)
+	l.pending = line.appendTo(l.pending, &l.clock, l.json, l.IsID)
 	n := len(l.pending)
 	l.mu.Unlock()
 	if n >= flushSize {
@@ -106,13 +107,10 @@ func (l *Log) Run(ctx context.Context) error {
 	tick := time.NewTicker(FlushInterval)
 	defer tick.Stop()
 	var first error
-	for {
+	for ended := false; !ended; {
 		select {
 		case <-ctx.Done():
-			if err := l.Flush(); first == nil {
-				first = err
-			}
-			return first
+			ended = true
 		case <-tick.C:
 		case <-l.full:
 		}
@@ -120,6 +118,7 @@ func (l *Log) Run(ctx context.Context) error {
 			first = err
 		}
 	}
+	return first
 }
 
 // Flush writes the lines collected so far.
@@ -162,11 +161,11 @@ func (l *Log) AppendTarget(dst []byte, target string) []byte {
 }
 
 // appendTo appends the line with its line feed, in logfmt or as a JSON object (RFC 8259) with durations in milliseconds.
-func (line *Line) appendTo(dst []byte, asJSON bool, known func(string) bool) []byte {
+func (line *Line) appendTo(dst []byte, c *clock, asJSON bool, known func(string) bool) []byte {
 	if asJSON {
-		dst = append(appendTime(append(dst, `{"time":"`...), line.At), '"')
+		dst = append(c.appendTime(append(dst, `{"time":"`...), line.At), '"')
 	} else {
-		dst = appendTime(append(dst, "time="...), line.At)
+		dst = c.appendTime(append(dst, "time="...), line.At)
 	}
 	dst = appendPair(dst, " id=", RedactNumber(line.ID), asJSON)
 	dst = appendPair(dst, " trace=", RedactTrace(line.Trace), asJSON)
@@ -204,7 +203,8 @@ func RedactNumber(value string) string {
 
 // RedactTrace returns the id of a trace, or … if it has too few letters to differ from a phone number.
 func RedactTrace(id string) string {
-	if id != "" && strings.IndexAny(id, "abcdef") == strings.LastIndexAny(id, "abcdef") {
+	isLetter := func(c rune) bool { return 'a' <= c && c <= 'f' }
+	if id != "" && strings.IndexFunc(id, isLetter) == strings.LastIndexFunc(id, isLetter) {
 		return redacted
 	}
 	return id
@@ -238,22 +238,20 @@ func appendName(dst []byte, name string, asJSON bool) []byte {
 	return append(dst, name...)
 }
 
-// appendTime appends a time as RFC 3339 in UTC with milliseconds, at a third of the cost of AppendFormat.
-func appendTime(dst []byte, t time.Time) []byte {
-	t = t.UTC()
-	year, month, day := t.Date()
-	hour, minute, second := t.Clock()
-	dst = append(appendTwo(appendTwo(dst, year/100), year%100), '-')
-	dst = append(appendTwo(dst, int(month)), '-')
-	dst = append(appendTwo(dst, day), 'T')
-	dst = append(appendTwo(dst, hour), ':')
-	dst = append(appendTwo(dst, minute), ':')
-	dst = append(appendTwo(dst, second), '.')
-	ms := t.Nanosecond() / 1e6
-	return append(appendTwo(dst, ms/10), byte('0'+ms%10), 'Z')
+// clock is the last time that was written. Its text is the same for each line of a second.
+type clock struct {
+	second int64
+	text   []byte
 }
 
-func appendTwo(dst []byte, n int) []byte { return append(dst, byte('0'+n/10%10), byte('0'+n%10)) }
+// appendTime appends a time as RFC 3339 in UTC with milliseconds.
+func (c *clock) appendTime(dst []byte, t time.Time) []byte {
+	if at := t.Unix(); at != c.second || c.text == nil {
+		c.second, c.text = at, t.UTC().AppendFormat(c.text[:0], "2006-01-02T15:04:05.")
+	}
+	ms := t.Nanosecond() / 1e6
+	return append(append(dst, c.text...), byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z')
+}
 
 // appendMillis appends a field with a duration in milliseconds, with three decimals.
 func appendMillis(dst []byte, name string, d time.Duration, asJSON bool) []byte {
@@ -281,19 +279,20 @@ func appendPair(dst []byte, name, value string, asJSON bool) []byte {
 		text, end = value[:len(value)-len(redacted)], redacted
 	}
 	for i := range len(text) {
-		if c := text[i]; escaped[c] || c == ' ' || c == '=' {
+		if quoted[text[i]] {
 			return append(append(appendSafe(append(dst, '"'), text), end...), '"')
 		}
 	}
 	return append(append(dst, text...), end...)
 }
 
-// escaped marks the bytes that need an escape inside quotes.
-var escaped = func() (marks [256]bool) {
-	for c := range marks {
-		marks[c] = c < ' ' || c >= 0x7f || c == '"' || c == '\\'
+// escaped marks the bytes that need an escape inside quotes. quoted marks them and those that need quotes.
+var escaped, quoted = func() (escaped, quoted [256]bool) {
+	for c := range escaped {
+		escaped[c] = c < ' ' || c >= 0x7f || c == '"' || c == '\\'
+		quoted[c] = escaped[c] || c == ' ' || c == '='
 	}
-	return marks
+	return escaped, quoted
 }()
 
 // appendSafe appends text that will be inside quotes. It escapes quotes, line ends and control characters, so that a

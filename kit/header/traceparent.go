@@ -14,11 +14,12 @@ func ParseTraceparent(text string) (t Traceparent, ok bool) {
 	if len(text) < end || len(text) > end && (text[:2] == "00" || text[end] != '-') {
 		return t, false
 	}
-	for i, c := range []byte(text[:end]) {
-		isHex, isDash := '0' <= c && c <= '9' || 'a' <= c && c <= 'f', i == 2 || i == 35 || i == 52
-		if isHex == isDash || isDash && c != '-' {
-			return t, false
-		}
+	digits := uint8(0)
+	for i := range end {
+		digits += isHex[text[i]]
+	}
+	if digits != uint8(end-3) || text[2] != '-' || text[35] != '-' || text[52] != '-' {
+		return t, false
 	}
 	if text[:2] == "ff" || text[3:35] == zeros || text[36:52] == zeros[:16] {
 		return t, false
@@ -26,3 +27,7 @@ func ParseTraceparent(text string) (t Traceparent, ok bool) {
 	flags, _ := strconv.ParseUint(text[53:end], 16, 8)
 	return Traceparent{text[3:35], text[36:52], flags & 3}, true
 }
+
+// isHex is 1 for hexadecimal digits in lower case.
+var isHex = [256]uint8{'0': 1, '1': 1, '2': 1, '3': 1, '4': 1, '5': 1, '6': 1, '7': 1, '8': 1, '9': 1,
+	'a': 1, 'b': 1, 'c': 1, 'd': 1, 'e': 1, 'f': 1}
