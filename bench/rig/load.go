@@ -39,6 +39,8 @@ type Target struct {
 	Long    time.Duration
 	// URIs are asked for at random in place of the URL's own; none: that one.
 	URIs []string
+	// Varying are header fields of which each request has one at random, behind the others; none: no further one.
+	Varying []string
 	// Together are so many requests in one write of a client; 0: one.
 	Together int
 }
@@ -114,11 +116,16 @@ func wrk(ctx context.Context, a Target) (Load, error) {
 	return l, nil
 }
 
-// wrkLines is a script with which wrk requests random lines of a file, several in one write. wrk's own requests
-// have their header fields in another order after each start, which no client does.
+// wrkLines is a script with which wrk requests random lines of a file, several in one write, each with every line of
+// a second file. wrk's own requests have their header fields in another order after each start, which no client does.
 const wrkLines = `local requests = {}
 init = function(args)
-  for line in io.lines(args[1]) do requests[#requests + 1] = string.rep("GET " .. line .. args[3], tonumber(args[2])) end
+  for line in io.lines(args[1]) do
+    for field in io.lines(args[2]) do
+      if field ~= "" then field = field .. "\r\n" end
+      requests[#requests + 1] = string.rep("GET " .. line .. args[4] .. field .. "\r\n", tonumber(args[3]))
+    end
+  end
 end
 request = function() return requests[math.random(#requests)] end
 `
@@ -126,7 +133,7 @@ request = function() return requests[math.random(#requests)] end
 // wrkScript returns the arguments with which wrk sends different requests, or none if all requests are the same.
 // done removes its files.
 func wrkScript(a Target) (args []string, done func(), err error) {
-	if len(a.URIs) == 0 && a.Together == 0 {
+	if len(a.URIs) == 0 && len(a.Varying) == 0 && a.Together == 0 {
 		return nil, func() {}, nil
 	}
 	dir, err := os.MkdirTemp("", "bench-wrk-")
@@ -141,18 +148,19 @@ func wrkScript(a Target) (args []string, done func(), err error) {
 	if len(uris) == 0 {
 		uris = []string{u.RequestURI()}
 	}
-	script, lines := filepath.Join(dir, "lines.lua"), filepath.Join(dir, "lines")
-	err = errors.Join(os.WriteFile(script, []byte(wrkLines), 0o600), os.WriteFile(lines, []byte(strings.Join(uris, "\n")+"\n"), 0o600))
-	return []string{"-s", script, "--", lines, fmt.Sprint(max(1, a.Together)), rest(a, u)}, func() { _ = os.RemoveAll(dir) }, err
+	script, lines, fields := filepath.Join(dir, "lines.lua"), filepath.Join(dir, "lines"), filepath.Join(dir, "fields")
+	err = errors.Join(os.WriteFile(script, []byte(wrkLines), 0o600), os.WriteFile(lines, []byte(strings.Join(uris, "\n")+"\n"), 0o600),
+		os.WriteFile(fields, []byte(strings.Join(a.Varying, "\n")+"\n"), 0o600))
+	return []string{"-s", script, "--", lines, fields, fmt.Sprint(max(1, a.Together)), rest(a, u)}, func() { _ = os.RemoveAll(dir) }, err
 }
 
-// rest returns the part of a request that follows its address.
+// rest returns the part of a request that follows its address, up to the field that varies.
 func rest(a Target, u *url.URL) string {
 	fields := ""
 	for _, h := range a.Headers {
 		fields += h + "\r\n"
 	}
-	return " HTTP/1.1\r\nHost: " + u.Host + "\r\n" + fields + "\r\n"
+	return " HTTP/1.1\r\nHost: " + u.Host + "\r\n" + fields
 }
 
 // ownLoad sends the same request, or a random one of several, again and again. It reads each answer completely.
@@ -165,9 +173,15 @@ func ownLoad(ctx context.Context, a Target) (Load, error) {
 	if len(uris) == 0 {
 		uris = []string{u.RequestURI()}
 	}
-	requests := make([]string, len(uris))
-	for i, uri := range uris {
-		requests[i] = strings.Repeat("GET "+uri+rest(a, u), max(1, a.Together))
+	fields := []string{"\r\n"}
+	for i, h := range a.Varying {
+		fields = append(fields[:i], h+"\r\n\r\n")
+	}
+	var requests []string
+	for _, uri := range uris {
+		for _, field := range fields {
+			requests = append(requests, strings.Repeat("GET "+uri+rest(a, u)+field, max(1, a.Together)))
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.Long)
 	defer cancel()

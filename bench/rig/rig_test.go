@@ -7,9 +7,11 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -95,6 +97,19 @@ func TestDrivers(t *testing.T) {
 		checktest.True(t, l.Rate >= 10, "%s: l.Rate is %v, want >= 10", d.Name, l.Rate)
 		checktest.True(t, l.P50 > 0, "%s: l.P50 is %v, want > 0", d.Name, l.P50)
 		checktest.True(t, l.P50 <= l.P99, "%s: l.P50 is %v", d.Name, l.P50)
+	}
+	var seen sync.Map
+	varies := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen.Store(r.URL.Path+r.Header.Get("X"), true) }))
+	defer varies.Close()
+	for _, d := range drivers {
+		seen.Clear()
+		a := Target{URL: varies.URL, URIs: []string{"/a", "/b"}, Varying: []string{"X: 1", "X: 2"}, Clients: 1, Long: time.Second}
+		_, err := d.Run(t.Context(), a)
+		checktest.MustNoError(t, err, "%s", d.Name)
+		for _, want := range []string{"/a1", "/a2", "/b1", "/b2"} {
+			_, ok := seen.Load(want)
+			checktest.True(t, ok, "%s has not sent %s", d.Name, want)
+		}
 	}
 	gone := httptest.NewServer(nil) // answers 404
 	defer gone.Close()
