@@ -54,12 +54,12 @@ func askForever(ctx context.Context, at, user, path string, check func(*http.Res
 		if err != nil {
 			return fmt.Errorf("answer %d of %s: %w", n, path, err)
 		}
-		_, err = io.Copy(io.Discard, resp.Body)
+		body, err := io.ReadAll(resp.Body)
 		if err == nil {
 			err = check(resp)
 		}
 		if err != nil {
-			return fmt.Errorf("answer %d of %s: status %d: %w", n, path, resp.StatusCode, err)
+			return fmt.Errorf("answer %d of %s: %.300s: %w", n, path, body, err)
 		}
 	}
 	return nil
@@ -103,7 +103,7 @@ func TestRestartUnderLoad(t *testing.T) {
 		for n := 0; ctx.Err() == nil; n++ { // each of these lists is fetched
 			r, err := rig.Ask(http.MethodGet, user, fmt.Sprintf("%s%s/Messages.json?PageSize=%d", server.URL("twilio"), rig.Base, 1+n%900), "", "Connection", "close")
 			if err != nil || r.Status != 200 {
-				t.Errorf("a list that is not held: status %d, %v", r.Status, err)
+				t.Errorf("a list that is not held: status %d, %.300s, %v", r.Status, r.Body, err)
 				return
 			}
 			answers.Add(1)

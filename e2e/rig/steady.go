@@ -85,9 +85,9 @@ func (s *Steady) ask(client *http.Client, version int, url string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, resp.Body)
+	body, err := io.ReadAll(resp.Body)
 	if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != 200 || resp.ProtoMajor != version {
-		return fmt.Errorf("%s over %s: %w", resp.Status, resp.Proto, err)
+		return fmt.Errorf("%s over %s, %.300s: %v", resp.Status, resp.Proto, body, err)
 	}
 	s.Answers.Add(1)
 	return nil
