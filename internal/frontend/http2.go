@@ -13,7 +13,6 @@ import (
 func (x *express) serveHTTP2(c *conn, received []byte) {
 	s, remote := x.server, c.RemoteAddr().String()
 	request, f, traced := new(http.Request), &finder{express: x}, new(tracedHeader)
-	c.state.Store(isHTTP2)
 	c.http2 = http2lane.New(c.stream, c.TCPConn, received, http2lane.Options{
 		Answer: func(head []byte, w *http2lane.Response) bool {
 			k, ok := f.recall(head)

@@ -228,11 +228,10 @@ func (b *limitListener) count() int64 {
 
 // noteState notes that net/http has made a connection busy or idle.
 func (b *limitListener) noteState(nc net.Conn, s http.ConnState) {
-	if over, ok := nc.(*tls.Conn); ok { // HTTP/2
+	over, isHTTP2Only := nc.(*tls.Conn)
+	if isHTTP2Only {
 		if below, ok := over.NetConn().(*belowTLS); ok {
-			if nc = below.conn; s == http.StateActive { // net/http can tell the client to open another connection
-				below.conn.state.Store(isHTTP2)
-			}
+			nc = below.conn
 		}
 	}
 	if c, ok := nc.(signer); ok && s == http.StateIdle {
@@ -244,6 +243,9 @@ func (b *limitListener) noteState(nc net.Conn, s http.ConnState) {
 	}
 	switch s {
 	case http.StateActive:
+		if isHTTP2Only || c.http2 != nil { // from here on, net/http can tell the client to open another connection
+			c.state.Store(isHTTP2)
+		}
 		c.idle.Store(0)
 	case http.StateIdle:
 		c.begun.Store(c.hasAhead.Load())

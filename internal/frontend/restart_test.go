@@ -27,6 +27,7 @@ type succession struct {
 	*testing.T
 	lane    bool
 	tls     *tls.Config // nil without TLS
+	clock   func() time.Time
 	handler http.Handler
 	now     *Server
 	end     context.CancelCauseFunc
@@ -49,6 +50,9 @@ func (s *succession) start(value string) {
 	limits.SetDefaults()
 	s.now = NewServer("test", l, nil, &limits, PlainRefusal(), slog.New(slog.DiscardHandler))
 	s.now.Use("x", conns)
+	if s.clock != nil {
+		s.now.listener.now = s.clock
+	}
 	if s.lane {
 		s.now.SetExpress(1 << 20)
 	}
@@ -77,12 +81,16 @@ func (s *succession) startNext() {
 }
 
 // newSuccession starts the first server.
-func newSuccession(t *testing.T, lane bool, certificates *tls.Config, h http.Handler) *succession {
-	s := &succession{T: t, lane: lane, tls: certificates, handler: h}
+func newSuccession(t *testing.T, lane bool, h http.Handler) *succession {
+	return (&succession{T: t, lane: lane, handler: h}).begin()
+}
+
+func (s *succession) begin() *succession {
+	s.Helper()
 	s.start("")
-	t.Cleanup(func() {
+	s.Cleanup(func() {
 		s.end(nil)
-		checktest.NoError(t, <-s.ended, "end of the last server")
+		checktest.NoError(s, <-s.ended, "end of the last server")
 	})
 	return s
 }
@@ -126,7 +134,7 @@ func TestRestartLosesNoRequest(t *testing.T) {
 	for _, lane := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lane %v", lane), func(t *testing.T) {
 			t.Parallel()
-			s := newSuccession(t, lane, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := newSuccession(t, lane, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				_, _ = fmt.Fprint(w, r.Method, " ", r.URL.Path, " ", string(body))
 			}))
@@ -181,7 +189,7 @@ func TestRestartWaitsForAnswers(t *testing.T) {
 		t.Run(fmt.Sprintf("lane %v", lane), func(t *testing.T) {
 			t.Parallel()
 			inside, release := make(chan struct{}), make(chan struct{})
-			s := newSuccession(t, lane, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := newSuccession(t, lane, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/slow" {
 					close(inside)
 					<-release
@@ -237,7 +245,7 @@ func TestRestartTellsHTTP2Clients(t *testing.T) {
 	for _, lane := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lane %v", lane), func(t *testing.T) {
 			t.Parallel()
-			s := newSuccession(t, lane, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
+			s := newSuccession(t, lane, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
 			var protocols http.Protocols
 			protocols.SetUnencryptedHTTP2(true)
 			c := http.Client{Transport: &http.Transport{Protocols: &protocols}, Timeout: waitTime}
@@ -279,7 +287,9 @@ func TestRestartAnswersNewConnectionsWithTLS(t *testing.T) {
 		for _, version := range []int{1, 2} {
 			t.Run(fmt.Sprintf("lane %v, HTTP/%d", lane, version), func(t *testing.T) {
 				t.Parallel()
-				s := newSuccession(t, lane, certificates(), http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+				began := time.Now() // the clock stands still: the server waits for as long as the client needs
+				s := (&succession{T: t, lane: lane, tls: certificates(), clock: func() time.Time { return began },
+					handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}).begin()
 				kept := dialTLS(t, s.now)
 				used := client{kept, bufio.NewReader(kept)}
 				_, err := used.ask(head("GET", "/warm") + "\r\n")
