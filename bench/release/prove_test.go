@@ -392,7 +392,7 @@ func main() {
 	}))
 	log := logline.New(os.Stdout, logline.Options{Levels: &logline.Levels{}})
 	_ = follow.Receive(context.Background(), follow.Options{URL: feed.URL, After: "7"}, func(c follow.Change) error {
-		_ = log.Log(time.Unix(0, 0), slog.LevelInfo, "a change", slog.String("id", c.ID), slog.String("what", c.What))
+		_ = log.Begin(time.Unix(0, 0), slog.LevelInfo, "a change").Attr(slog.String("id", c.ID)).Attr(slog.String("what", c.What)).Write()
 		return errors.New("enough")
 	})
 }

@@ -6,7 +6,6 @@ package accesslog
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"understudy/kit/logline"
 )
 
 // Line is the log line of one request. Empty strings and zero durations are left out.
@@ -47,7 +48,6 @@ type Log struct {
 
 	mu      sync.Mutex
 	json    bool // whether a line is a JSON object
-	clock   clock
 	pending []byte
 	dropped int64
 
@@ -89,7 +89,7 @@ func (l *Log) Add(line *Line) {
 		l.mu.Unlock()
 		return
 	}
-	l.pending = line.appendTo(l.pending, &l.clock, l.json, l.IsID)
+	l.pending = line.appendTo(l.pending, l.json, l.IsID)
 	n := len(l.pending)
 	l.mu.Unlock()
 	if n >= flushSize {
@@ -160,37 +160,36 @@ func (l *Log) AppendTarget(dst []byte, target string) []byte {
 	return AppendTarget(dst, target, l.IsID)
 }
 
+// The fields of a line.
+var (
+	keyID, keyTrace, keyMethod, keyPath = logline.NewKey("id"), logline.NewKey("trace"), logline.NewKey("method"), logline.NewKey("path")
+	keyStatus, keyBytes                 = logline.NewKey("status"), logline.NewKey("bytes")
+	keyCaller, keyHow                   = logline.NewKey("caller"), logline.NewKey("how")
+	keyDur, keyDurMillis                = logline.NewKey("dur"), logline.NewKey("dur_ms")
+	keyUpstream, keyUpstreamMillis      = logline.NewKey("upstream"), logline.NewKey("upstream_ms")
+	keyPeer, keyHost, keyAgent          = logline.NewKey("peer"), logline.NewKey("host"), logline.NewKey("agent")
+	keyPerson                           = logline.NewKey("person")
+)
+
 // appendTo appends the line with its line feed, in logfmt or as a JSON object (RFC 8259) with durations in milliseconds.
-func (line *Line) appendTo(dst []byte, c *clock, asJSON bool, known func(string) bool) []byte {
+func (line *Line) appendTo(dst []byte, asJSON bool, known func(string) bool) []byte {
+	format, dur, upstream, unit := logline.Logfmt, keyDur, keyUpstream, "ms"
 	if asJSON {
-		dst = append(c.appendTime(append(dst, `{"time":"`...), line.At), '"')
-	} else {
-		dst = c.appendTime(append(dst, "time="...), line.At)
+		format, dur, upstream, unit = logline.JSON, keyDurMillis, keyUpstreamMillis, ""
 	}
-	dst = appendPair(dst, " id=", RedactNumber(line.ID), asJSON)
-	dst = appendPair(dst, " trace=", RedactTrace(line.Trace), asJSON)
-	dst = appendPair(dst, " method=", line.RedactedMethod(), asJSON)
-	dst = append(appendName(dst, " path=", asJSON), '"')
-	if asJSON { // logfmt escapes a byte as \x0a, JSON as \u000a
-		dst = append(dst, bytes.ReplaceAll(line.appendPath(nil, known), []byte(`\x`), []byte(`\u00`))...)
-	} else {
-		dst = line.appendPath(dst, known)
+	var buf [256]byte
+	path := append(line.appendPath(append(buf[:0], '"'), known), '"')
+	if asJSON && bytes.Contains(path, []byte(`\x`)) { // logfmt escapes a byte as \x0a, JSON as \u000a
+		path = bytes.ReplaceAll(path, []byte(`\x`), []byte(`\u00`))
 	}
-	dst = strconv.AppendInt(appendName(append(dst, '"'), " status=", asJSON), int64(line.Status), 10)
-	dst = strconv.AppendInt(appendName(dst, " bytes=", asJSON), line.Bytes, 10)
-	dst = appendPair(dst, " caller=", line.Caller, asJSON)
-	dst = appendPair(dst, " how=", line.Outcome, asJSON)
-	dst = appendMillis(dst, " dur=", line.Took, asJSON)
+	l := logline.NewLine(format, line.At).Text(keyID, RedactNumber(line.ID)).Text(keyTrace, RedactTrace(line.Trace)).
+		Text(keyMethod, line.RedactedMethod()).EncodedValue(keyPath, path).Int64(keyStatus, int64(line.Status)).Int64(keyBytes, line.Bytes).
+		Text(keyCaller, line.Caller).Text(keyHow, line.Outcome).EncodedValue(dur, appendMillis(buf[:0], line.Took, unit))
 	if line.Upstream > 0 {
-		dst = appendMillis(dst, " upstream=", line.Upstream, asJSON)
+		l = l.EncodedValue(upstream, appendMillis(buf[:0], line.Upstream, unit))
 	}
-	dst = appendPair(dst, " peer=", line.Peer, asJSON)
-	if !asJSON {
-		return append(appendPair(append(dst, line.Client.text...), " person=", line.Person, false), '\n')
-	}
-	dst = appendPair(dst, " host=", line.Client.Host, true)
-	dst = appendPair(dst, " agent=", line.Client.Agent, true)
-	return append(appendPair(dst, " person=", line.Person, true), "}\n"...)
+	return l.Text(keyPeer, line.Peer).Text(keyHost, line.Client.Host).Text(keyAgent, line.Client.Agent).
+		Text(keyPerson, line.Person).AppendTo(dst)
 }
 
 // RedactNumber returns a value that the client chose, or … if the value may contain a phone number.
@@ -230,69 +229,19 @@ func (line *Line) appendPath(dst []byte, known func(string) bool) []byte {
 	return AppendTarget(dst, line.Target, known)
 }
 
-// appendName appends the name of a field. name has the form that logfmt needs, with a space before it and = after it.
-func appendName(dst []byte, name string, asJSON bool) []byte {
-	if asJSON {
-		return append(append(append(dst, `,"`...), name[1:len(name)-1]...), `":`...)
-	}
-	return append(dst, name...)
-}
-
-// clock is the last time that was written. Its text is the same for each line of a second.
-type clock struct {
-	second int64
-	text   []byte
-}
-
-// appendTime appends a time as RFC 3339 in UTC with milliseconds.
-func (c *clock) appendTime(dst []byte, t time.Time) []byte {
-	if at := t.Unix(); at != c.second || c.text == nil {
-		c.second, c.text = at, t.UTC().AppendFormat(c.text[:0], "2006-01-02T15:04:05.")
-	}
-	ms := t.Nanosecond() / 1e6
-	return append(append(dst, c.text...), byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z')
-}
-
-// appendMillis appends a field with a duration in milliseconds, with three decimals.
-func appendMillis(dst []byte, name string, d time.Duration, asJSON bool) []byte {
-	unit := "ms"
-	if asJSON {
-		name, unit = strings.TrimSuffix(name, "=")+"_ms=", ""
-	}
+// appendMillis appends a duration in milliseconds, with three decimals.
+func appendMillis(dst []byte, d time.Duration, unit string) []byte {
 	us := max(d.Microseconds(), 0)
-	dst = strconv.AppendInt(appendName(dst, name, asJSON), us/1000, 10)
+	dst = strconv.AppendInt(dst, us/1000, 10)
 	return append(append(dst, '.', byte('0'+us/100%10), byte('0'+us/10%10), byte('0'+us%10)), unit...)
 }
 
-// appendPair appends a field with a text, unless the text is empty.
-func appendPair(dst []byte, name, value string, asJSON bool) []byte {
-	if value == "" {
-		return dst
+// escaped marks the bytes that need an escape inside quotes.
+var escaped = func() (marks [256]bool) {
+	for c := range marks {
+		marks[c] = c < ' ' || c >= 0x7f || c == '"' || c == '\\'
 	}
-	dst = appendName(dst, name, asJSON)
-	if asJSON {
-		text, _ := json.Marshal(value) // no error, because every string can be encoded as JSON
-		return append(dst, text...)
-	}
-	text, end := value, ""
-	if strings.HasSuffix(value, redacted) { // it is not escaped
-		text, end = value[:len(value)-len(redacted)], redacted
-	}
-	for i := range len(text) {
-		if quoted[text[i]] {
-			return append(append(appendSafe(append(dst, '"'), text), end...), '"')
-		}
-	}
-	return append(append(dst, text...), end...)
-}
-
-// escaped marks the bytes that need an escape inside quotes. quoted marks them and those that need quotes.
-var escaped, quoted = func() (escaped, quoted [256]bool) {
-	for c := range escaped {
-		escaped[c] = c < ' ' || c >= 0x7f || c == '"' || c == '\\'
-		quoted[c] = escaped[c] || c == ' ' || c == '='
-	}
-	return escaped, quoted
+	return marks
 }()
 
 // appendSafe appends text that will be inside quotes. It escapes quotes, line ends and control characters, so that a

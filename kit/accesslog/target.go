@@ -70,7 +70,6 @@ func appendOrRedact(dst []byte, text string, known func(string) bool) []byte {
 type Client struct {
 	Host  string // the start of the Host header, up to what may be a phone number
 	Agent string // the start of the User-Agent header, up to what may be a phone number
-	text  string // both as logfmt
 }
 
 // maxClient is the maximum number of bytes of a header of the client that are logged.
@@ -78,10 +77,7 @@ const maxClient = 256
 
 // ClientOf returns the client of a request.
 func ClientOf(r *http.Request) Client {
-	c := Client{Host: redactHost(r.Host), Agent: redactDigits(r.UserAgent())}
-	text := appendPair(make([]byte, 0, 128), " host=", c.Host, false)
-	c.text = string(appendPair(text, " agent=", c.Agent, false))
-	return c
+	return Client{Host: redactHost(r.Host), Agent: redactDigits(r.UserAgent())}
 }
 
 // redactHost returns a host with an optional port. Digits of an IP address are no phone number.

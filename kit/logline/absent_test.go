@@ -34,7 +34,7 @@ func TestControlCharactersAreEscaped(t *testing.T) {
 	}
 	for _, f := range []Format{Logfmt, JSON, Terminal} {
 		var out bytes.Buffer
-		if err := New(&out, Options{Format: f}).Log(time.Time{}, slog.LevelInfo, attack, slog.String(attack, attack)); err != nil {
+		if err := New(&out, Options{Format: f}).Begin(time.Time{}, slog.LevelInfo, attack).Attr(slog.String(attack, attack)).Write(); err != nil {
 			t.Fatal(err)
 		}
 		if line := strings.TrimSuffix(out.String(), "\n"); strings.ContainsFunc(line, unicode.IsControl) {
@@ -49,7 +49,8 @@ func TestJSONKeepsTheOrder(t *testing.T) {
 		t.Errorf("the original keeps the order: %s (%v)", original, err)
 	}
 	var out bytes.Buffer
-	err = New(&out, Options{Format: JSON}).Log(time.Time{}, slog.LevelInfo, "m", slog.Int("z", 1), slog.Int("a", 2), slog.Int("m", 3))
+	err = New(&out, Options{Format: JSON}).Begin(time.Time{}, slog.LevelInfo, "m").Int64(NewKey("z"), 1).Int64(NewKey("a"), 2).
+		Int64(NewKey("m"), 3).Write()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +64,11 @@ func TestIntegersAllocateNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { number++; _ = fmt.Sprintf("%d", any(number)) }); n == 0 {
 		t.Error("the original allocates nothing")
 	}
-	h := New(&counting{}, Options{})
-	n := testing.AllocsPerRun(100, func() { number++; _ = h.Log(start, slog.LevelInfo, "m", slog.Int("n", number)) })
+	h, key := New(&counting{}, Options{}), NewKey("n")
+	n := testing.AllocsPerRun(100, func() {
+		number++
+		_ = h.Begin(start, slog.LevelInfo, "m").Attr(slog.Int("n", number)).Int64(key, int64(number)).Write()
+	})
 	if n > 0 && !sample.UnderRace {
 		t.Errorf("%v allocations", n)
 	}

@@ -3,6 +3,7 @@
 package logline
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -16,79 +17,94 @@ import (
 
 // encoder encodes one line.
 type encoder struct {
-	buf    []byte
+	buf    []byte // all of it can be written to
+	out    *output
 	format Format
 	color  bool
 	groups []string // the names of the handler's open groups
 	opened int      // how many of them the JSON line has opened
 	path   []byte   // the names of all open groups, each followed by a dot
 	quoted bool     // whether a name in path needs quotes
-	second int64    // the Unix time that stamp shows
-	stamp  []byte   // a time in UTC up to its seconds
+
+	head       []byte // the beginning of a line up to its level
+	second     int64  // its Unix time
+	millis     int    // the index of its milliseconds, or 0
+	level      slog.Level
+	headFormat Format
+	message    string // a message that followed it
+	text       []byte // the same as a field, or empty
 }
 
 // levelColors are the colours of the levels below Info, from Info, from Warn and from Error on.
 var levelColors = [...]string{"\x1b[2m", "\x1b[32m", "\x1b[33m", "\x1b[31m"}
 
 // start prepares the encoder for the attributes of a handler.
-func (e *encoder) start(h *Handler, f Format) {
-	e.format, e.color, e.groups, e.opened = f, h.out.color && f == Terminal, h.groups, h.opened
-	e.path, e.quoted = append(e.path[:0], h.path...), h.quoted
+func (e *encoder) start(h *Handler) {
+	e.groups, e.opened, e.path, e.quoted = h.groups, h.opened, append(e.path[:0], h.path...), h.quoted
 }
 
-// appendHead appends the time unless it is zero, the level and the message.
-func (e *encoder) appendHead(at time.Time, level slog.Level, message string) {
-	name := level.String()
+// putHead writes the beginning of a line up to the level, on a terminal up to the message. It encodes each second once.
+func (e *encoder) putHead(at time.Time, level slog.Level) int {
+	if s := at.Unix(); s != e.second || level != e.level || e.format != e.headFormat || len(e.head) == 0 || e.format == Terminal {
+		e.second, e.level, e.headFormat = s, level, e.format
+		e.head = e.appendHead(e.head[:0], at, level)
+		e.text = e.text[:0]
+		e.millis = bytes.LastIndexByte(e.head, '.') + 1
+	}
+	n := copy(e.buf, e.head)
+	if m := e.millis; m > 0 {
+		ms := uint(at.Nanosecond()) / 1e6
+		e.buf[m], e.buf[m+1], e.buf[m+2] = byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10)
+	}
+	return n
+}
+
+// noLevel stands for the level of a line without one, which always has a time.
+const noLevel slog.Level = math.MinInt
+
+// appendHead appends the time in UTC unless it is zero, and the level.
+func (e *encoder) appendHead(b []byte, at time.Time, level slog.Level) []byte {
+	name, layout, before, after := level.String(), "time=2006-01-02T15:04:05.000Z ", "level=", ""
 	switch e.format {
 	case JSON:
-		e.buf = append(e.buf, '{')
-		if !at.IsZero() {
-			e.appendTime(`"time":"`, at, `",`)
-		}
-		e.buf = append(append(append(e.buf, `"level":"`...), name...), `","msg":`...)
-		e.buf = e.appendString(e.buf, message)
+		layout, before, after = `"time":"2006-01-02T15:04:05.000Z",`, `"level":"`, `"`
+		b = append(b, '{')
 	case Terminal:
 		if !at.IsZero() {
-			e.buf = append(at.AppendFormat(e.buf, "15:04:05.000"), ' ')
+			b = at.AppendFormat(b, "15:04:05.000 ")
 		}
 		if e.color {
-			e.buf = append(append(append(e.buf, levelColors[max(0, min(3, level/4+1))]...), name...), "\x1b[0m"...)
+			b = append(append(append(b, levelColors[max(0, min(3, level/4+1))]...), name...), "\x1b[0m"...)
 		} else {
-			e.buf = append(e.buf, name...)
+			b = append(b, name...)
 		}
-		e.buf = append(append(e.buf, "     "[min(5, len(name)):]...), ' ')
-		if message == "" || strings.TrimSpace(message) != message || strings.Contains(message, "  ") || find(message, mark) >= 0 {
-			e.buf = appendQuoted(e.buf, message, false)
-		} else {
-			e.buf = append(e.buf, message...)
-		}
-	default:
-		if !at.IsZero() {
-			e.appendTime("time=", at, " ")
-		}
-		e.buf = append(append(append(e.buf, "level="...), name...), " msg="...)
-		e.buf = e.appendString(e.buf, message)
+		return append(append(b, "     "[min(5, len(name)):]...), ' ')
 	}
+	if level == noLevel {
+		return at.UTC().AppendFormat(b, layout[:len(layout)-1])
+	}
+	if !at.IsZero() {
+		b = at.UTC().AppendFormat(b, layout)
+	}
+	return append(append(append(b, before...), name...), after...)
 }
 
-// appendTime appends a time as RFC 3339 in UTC. It formats each second once.
-func (e *encoder) appendTime(before string, t time.Time, after string) {
-	if s := t.Unix(); s != e.second || len(e.stamp) == 0 {
-		e.second, e.stamp = s, t.UTC().AppendFormat(e.stamp[:0], "2006-01-02T15:04:05.")
+// appendMessage appends a message for a terminal, where it is quoted if a reader could misread it.
+func appendMessage(b []byte, message string) []byte {
+	if message == "" || strings.TrimSpace(message) != message || strings.Contains(message, "  ") || quoted.index(message) >= 0 {
+		return appendQuoted(b, message, false)
 	}
-	ms := t.Nanosecond() / 1e6
-	e.buf = append(append(e.buf, before...), e.stamp...)
-	e.buf = append(append(e.buf, byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10), 'Z'), after...)
+	return append(b, message...)
 }
 
 // appendEnd appends the end of the line.
-func (e *encoder) appendEnd() {
+func (e *encoder) appendEnd(b []byte) []byte {
 	if e.format == JSON {
-		for ; e.opened >= 0; e.opened-- {
-			e.buf = append(e.buf, '}')
+		for range e.opened + 1 {
+			b = append(b, '}')
 		}
 	}
-	e.buf = append(e.buf, '\n')
+	return append(b, '\n')
 }
 
 // appendAttr appends an attribute. Like every slog.Handler it leaves out an empty attribute and a group without attributes.
@@ -132,7 +148,7 @@ func (e *encoder) appendAttr(b []byte, a *slog.Attr) []byte {
 	}
 	text, isJSON := formatValue(v.Any(), e.format == JSON)
 	if isJSON {
-		return appendEscaped(b, text, control, true)
+		return appendEscaped(b, text, controls, true)
 	}
 	return e.appendString(b, text)
 }
@@ -216,39 +232,49 @@ func (e *encoder) appendString(b []byte, s string) []byte {
 	return appendQuoted(b, s, e.format == JSON)
 }
 
-// The properties of bytes in the table classes. The bytes of other than ASCII characters have all of them.
-const (
-	space   = 1 << iota // needs quotes in logfmt
-	mark                // needs an escape within quotes
-	control             // controls a terminal
+// style is a way to write texts. Special are quotation marks, backslashes, a mark, what is below a byte, and all but printable ASCII.
+type style struct {
+	below, mark uint64 // in each byte
+	quotes      int    // the length of a quotation mark, or 0
+}
+
+// each multiplied by a byte is a word of that byte.
+const each = 0x0101010101010101
+
+var (
+	bare     = &style{each * '!', each * '=', 0}
+	quoted   = &style{each * ' ', each * '"', 1}
+	controls = &style{each * ' ', each * '"', 0} // for texts that are JSON already, where '"' and '\\' are not special
+	styles   = [formats]*style{Logfmt: bare, JSON: quoted, Terminal: bare}
 )
 
-// classes has the properties of each byte.
-var classes = func() (all [256]uint8) {
-	for c := range all {
-		switch {
-		case c < ' ' || c >= 0x7f:
-			all[c] = space | mark | control
-		case c == '"' || c == '\\':
-			all[c] = space | mark
-		case c == ' ' || c == '=':
-			all[c] = space
-		}
-	}
-	return all
-}()
+// find returns 0 if no byte of a word is special. Each sum has the highest bit of a special byte set, and borrows from bytes
+// after one only.
+func (s *style) find(word uint64) uint64 {
+	return (word | (word + each) | (word - s.below) | (word ^ s.mark - each) | (word ^ '"'*each - each) | (word ^ '\\'*each - each)) &
+		(0x80 * each)
+}
 
-// find returns the index of the first character that has a property and is no printable character beyond ASCII, or else -1.
-func find(s string, properties uint8) int {
+func load(s string) uint64 {
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+func load4(s string) uint64 {
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24
+}
+
+// index returns the index of the first special character that is no printable character beyond ASCII, or else -1.
+func (s *style) index(text string) int {
 	i := 0
-	for i+4 <= len(s) && (classes[s[i]]|classes[s[i+1]]|classes[s[i+2]]|classes[s[i+3]])&properties == 0 {
-		i += 4
+	for i+8 <= len(text) && s.find(load(text[i:i+8])) == 0 {
+		i += 8
 	}
-	for ; i < len(s); i++ {
-		if classes[s[i]]&properties == 0 {
+	for ; i < len(text); i++ {
+		if c := text[i]; s.find(each*uint64(c)) == 0 || s == controls && (c == '"' || c == '\\') {
 			continue
 		}
-		r, n := utf8.DecodeRuneInString(s[i:])
+		r, n := utf8.DecodeRuneInString(text[i:])
 		if r < utf8.RuneSelf || r == utf8.RuneError && n == 1 || !strconv.IsPrint(r) {
 			return i
 		}
@@ -258,20 +284,20 @@ func find(s string, properties uint8) int {
 }
 
 // isBare reports whether a text needs no quotes in logfmt.
-func isBare(s string) bool { return s != "" && find(s, space) < 0 }
+func isBare(s string) bool { return s != "" && bare.index(s) < 0 }
 
 func appendQuoted(dst []byte, s string, asJSON bool) []byte {
-	return append(appendEscaped(append(dst, '"'), s, mark, asJSON), '"')
+	return append(appendEscaped(append(dst, '"'), s, quoted, asJSON), '"')
 }
 
 // shortEscapes are the escapes that strconv.Unquote and JSON share.
 var shortEscapes = map[rune]string{'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
 
-// appendEscaped appends a text and escapes what find finds, for strconv.Unquote or for a JSON parser, which has no escape for
+// appendEscaped appends a text and escapes what is special, for strconv.Unquote or for a JSON parser, which has no escape for
 // bytes that are no UTF-8. They become U+FFFD.
-func appendEscaped(dst []byte, s string, properties uint8, asJSON bool) []byte {
+func appendEscaped(dst []byte, s string, special *style, asJSON bool) []byte {
 	for {
-		i := find(s, properties)
+		i := special.index(s)
 		if i < 0 {
 			return append(dst, s...)
 		}

@@ -51,8 +51,11 @@ func (r *rules) levelOf(function string) slog.Level {
 
 // allow reports whether a record is written that the place pc in the program logs. 0 is an unknown place.
 func (l *Levels) allow(pc uintptr, level slog.Level) bool {
-	r := l.loadRules()
-	if len(r.packages) == 0 || pc == 0 {
+	r := l.rules.Load()
+	switch {
+	case r == nil:
+		return level >= slog.LevelInfo
+	case len(r.packages) == 0 || pc == 0:
 		return level >= r.level
 	}
 	return level >= r.levelOf(runtime.FuncForPC(pc-1).Name())

@@ -30,8 +30,8 @@ func TestLevelsByPackage(t *testing.T) {
 		log.Debug("debug")
 		log.Info("info")
 		log.Warn("warn")
-		_ = h.Log(start, slog.LevelDebug, "debug") // has no package
-		_ = h.Log(start, slog.LevelInfo, "info")
+		_ = h.Begin(start, slog.LevelDebug, "debug").Write() // has no package
+		_ = h.Begin(start, slog.LevelInfo, "info").Write()
 		got := strings.Join(regexp.MustCompile(`debug|info|warn`).FindAllString(out.String(), -1), " ")
 		if got != c.want {
 			t.Errorf("%v %v: wrote %q, want %q", c.level, c.packages, got, c.want)

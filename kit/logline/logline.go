@@ -76,12 +76,12 @@ func (h *Handler) Enabled(_ context.Context, level slog.Level) bool {
 func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	derived := *h
 	for f := range h.prefix {
-		e := &encoder{buf: slices.Clone(h.prefix[f])}
-		e.start(h, Format(f))
+		e, b := &encoder{format: Format(f)}, slices.Clone(h.prefix[f])
+		e.start(h)
 		for i := range attrs {
-			e.buf = e.appendAttr(e.buf, &attrs[i])
+			b = e.appendAttr(b, &attrs[i])
 		}
-		derived.prefix[f], derived.opened = e.buf, max(derived.opened, e.opened)
+		derived.prefix[f], derived.opened = b, max(derived.opened, e.opened)
 	}
 	return &derived
 }
@@ -100,53 +100,72 @@ func (h *Handler) WithGroup(name string) slog.Handler {
 
 // Handle writes a record, unless the level of the calling package is higher.
 func (h *Handler) Handle(_ context.Context, r slog.Record) error {
-	if !h.out.levels.allow(r.PC, r.Level) {
-		return nil
-	}
-	e := h.begin(r.Time, r.Level, r.Message)
+	l := h.begin(r.PC, r.Time, r.Level, r.Message)
 	r.Attrs(func(a slog.Attr) bool {
-		e.buf = e.appendAttr(e.buf, &a)
-		return true
+		l = l.Attr(a)
+		return l.e != nil
 	})
-	return h.end(e)
+	return l.Write()
 }
 
-// Log writes a line without a slog.Record. It allocates nothing for any number of attributes, and costs less than a
-// slog.Logger, which finds out the caller of each record. The levels of packages do not apply. The zero time is left out.
-func (h *Handler) Log(at time.Time, level slog.Level, message string, attrs ...slog.Attr) error {
-	if !h.out.levels.allow(0, level) {
+// Begin begins a line without a slog.Record, which Write ends. It costs less than a slog.Logger, which finds out the caller of
+// each record and stores its attributes. The levels of packages do not apply. The zero time is left out.
+func (h *Handler) Begin(at time.Time, level slog.Level, message string) Line {
+	return h.begin(0, at, level, message)
+}
+
+// begin returns the beginning of a line, up to the attributes of WithAttrs.
+func (h *Handler) begin(pc uintptr, at time.Time, level slog.Level, message string) Line {
+	if !h.out.levels.allow(pc, level) {
+		return Line{}
+	}
+	e, f := encoders.Get().(*encoder), Format(h.out.format.Load())
+	e.out, e.format, e.color = h.out, f, h.out.color
+	l := Line{e, e.putHead(at, level)}
+	switch {
+	case f == Terminal:
+		l = e.keep(appendMessage(e.buf[:l.n], message))
+	case message == e.message && len(e.text) > 0:
+		l.n += copy(e.buf[l.n:], e.text)
+	default:
+		head := l.n
+		if l = l.String(messageKey, message); l.n-head <= room {
+			e.message, e.text = message, append(e.text[:0], e.buf[head:l.n]...)
+		}
+	}
+	if len(h.groups)+len(h.prefix[f]) > 0 {
+		e.start(h)
+		l = e.keep(append(e.buf[:l.n], h.prefix[f]...))
+	}
+	return l
+}
+
+// messageKey is the key of messages.
+var messageKey = NewKey(slog.MessageKey)
+
+// Write ends the line and writes it.
+func (l Line) Write() error {
+	e := l.e
+	if e == nil {
 		return nil
 	}
-	e := h.begin(at, level, message)
-	b := e.buf
-	for i := range attrs {
-		b = e.appendAttr(b, &attrs[i])
-	}
-	e.buf = b
-	return h.end(e)
-}
-
-// begin returns an encoder with the beginning of a line, up to the attributes of WithAttrs.
-func (h *Handler) begin(at time.Time, level slog.Level, message string) *encoder {
-	e := encoders.Get().(*encoder)
-	e.buf = e.buf[:0]
-	e.start(h, Format(h.out.format.Load()))
-	e.appendHead(at, level, message)
-	e.buf = append(e.buf, h.prefix[e.format]...)
-	return e
-}
-
-// end writes the line of an encoder.
-func (h *Handler) end(e *encoder) error {
-	e.appendEnd()
-	h.out.mu.Lock()
-	_, err := h.out.w.Write(e.buf)
-	h.out.mu.Unlock()
-	if cap(e.buf) <= 16<<10 { // a larger buffer is not kept
-		encoders.Put(e)
-	}
+	b := e.appendEnd(e.buf[:l.n])
+	e.out.mu.Lock()
+	_, err := e.out.w.Write(b)
+	e.out.mu.Unlock()
+	e.free(b)
 	return err
 }
 
+// free returns the encoder of the line b to the pool, unless its buffer is large.
+func (e *encoder) free(b []byte) {
+	if len(e.groups) > 0 {
+		e.start(&Handler{})
+	}
+	if e.keep(b); len(e.buf) <= 16<<10 {
+		encoders.Put(e)
+	}
+}
+
 // encoders is a pool of encoders for reuse.
-var encoders = sync.Pool{New: func() any { return &encoder{buf: make([]byte, 0, 1<<10)} }}
+var encoders = sync.Pool{New: func() any { return &encoder{buf: make([]byte, 1<<10)} }}

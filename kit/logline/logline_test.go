@@ -118,8 +118,8 @@ func TestErrorOfTheWriterIsReturned(t *testing.T) {
 	if err := h.Handle(t.Context(), record("m")); !errors.Is(err, io.ErrShortWrite) {
 		t.Errorf("Handle returned %v", err)
 	}
-	if err := h.Log(start, slog.LevelInfo, "m"); !errors.Is(err, io.ErrShortWrite) {
-		t.Errorf("Log returned %v", err)
+	if err := h.Begin(start, slog.LevelInfo, "m").Write(); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("Write returned %v", err)
 	}
 }
 
@@ -151,8 +151,8 @@ func TestLinesAllocateNothing(t *testing.T) {
 			"Handle with ten fields":    func() { _ = h.Handle(context.Background(), r) },
 			"Handle, derived":           func() { _ = derived.Handle(context.Background(), r) },
 			"Handle with groups":        func() { _ = h.Handle(context.Background(), grouped) },
-			"Log with ten fields":       func() { logTen(h) },
-			"a constant message by Log": func() { _ = h.Log(start, slog.LevelInfo, "the server is ready") },
+			"Begin with ten fields":     func() { lineOfTen(h) },
+			"a constant message, Begin": func() { _ = h.Begin(start, slog.LevelInfo, "the server is ready").Write() },
 			"a constant message":        func() { log.Info("the server is ready") },
 			"a disabled level":          func() { log.Debug("the server is ready") },
 		} {
@@ -163,11 +163,15 @@ func TestLinesAllocateNothing(t *testing.T) {
 	}
 }
 
-func logTen(h *Handler) {
-	_ = h.Log(start, slog.LevelInfo, "request answered", slog.String("id", "K7Q2M4XWTA-1f"), slog.String("method", "GET"),
-		slog.String("path", "/2010-04-01/Accounts/AC1/Calls.json"), slog.Int("status", 200), slog.Int64("bytes", 102400),
-		slog.String("caller", "reports"),
-		slog.String("how", "warm"), slog.Duration("dur", 41*time.Microsecond), slog.Bool("fresh", true), slog.Int("tries", 1))
+var (
+	keyID, keyMethod, keyPath, keyStatus, keyBytes = NewKey("id"), NewKey("method"), NewKey("path"), NewKey("status"), NewKey("bytes")
+	keyCaller, keyHow, keyDur, keyFresh, keyTries  = NewKey("caller"), NewKey("how"), NewKey("dur"), NewKey("fresh"), NewKey("tries")
+)
+
+func lineOfTen(h *Handler) {
+	_ = h.Begin(start, slog.LevelInfo, "request answered").String(keyID, "K7Q2M4XWTA-1f").String(keyMethod, "GET").
+		String(keyPath, "/2010-04-01/Accounts/AC1/Calls.json").Int64(keyStatus, 200).Int64(keyBytes, 102400).String(keyCaller, "reports").
+		String(keyHow, "warm").Duration(keyDur, 41*time.Microsecond).Bool(keyFresh, true).Int64(keyTries, 1).Write()
 }
 
 func BenchmarkTenFields(b *testing.B) {
@@ -182,10 +186,10 @@ func BenchmarkTenFields(b *testing.B) {
 			}
 		})
 		if h, ok := h.(*Handler); ok {
-			b.Run(name+"/Log", func(b *testing.B) {
+			b.Run(name+"/Begin", func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					logTen(h)
+					lineOfTen(h)
 				}
 			})
 		}
@@ -200,7 +204,7 @@ func BenchmarkConstantMessage(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					_ = h.Log(start, slog.LevelInfo, text[:n])
+					_ = h.Begin(start, slog.LevelInfo, text[:n]).Write()
 				}
 			})
 		}

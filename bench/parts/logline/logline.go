@@ -41,8 +41,8 @@ type logger struct {
 
 // loggers are the loggers that are compared, ours first. Each writes the time with milliseconds or less.
 var loggers = []logger{
-	{"logline, logfmt, Log", func(w io.Writer) func() { return ours(logline.New(w, logline.Options{})) }},
-	{"logline, JSON, Log", func(w io.Writer) func() { return ours(logline.New(w, logline.Options{Format: logline.JSON})) }},
+	{"logline, logfmt, Begin", func(w io.Writer) func() { return ours(logline.New(w, logline.Options{})) }},
+	{"logline, JSON, Begin", func(w io.Writer) func() { return ours(logline.New(w, logline.Options{Format: logline.JSON})) }},
 	{"logline, logfmt, slog.Logger", func(w io.Writer) func() { return bySlog(logline.New(w, logline.Options{})) }},
 	{"slog.TextHandler", func(w io.Writer) func() { return bySlog(slog.NewTextHandler(w, nil)) }},
 	{"zap, JSON", byZap},
@@ -50,12 +50,19 @@ var loggers = []logger{
 	{"phuslu/log, JSON", byPhuslu},
 }
 
+// The names of the fields.
+var (
+	keyID, keyMethod, keyPath = logline.NewKey("id"), logline.NewKey("method"), logline.NewKey("path")
+	keyStatus, keyBytes       = logline.NewKey("status"), logline.NewKey("bytes")
+	keyCaller, keyHow, keyDur = logline.NewKey("caller"), logline.NewKey("how"), logline.NewKey("dur")
+	keyFresh, keyLoad         = logline.NewKey("fresh"), logline.NewKey("load")
+)
+
 func ours(h *logline.Handler) func() {
 	return func() {
-		_ = h.Log(time.Now(), slog.LevelInfo, message, slog.String("id", id), slog.String("method", method), slog.String("path", path),
-			slog.Int("status", status),
-			slog.Int64("bytes", bytes), slog.String("caller", caller), slog.String("how", how), slog.Duration("dur", took),
-			slog.Bool("fresh", true), slog.Float64("load", load))
+		_ = h.Begin(time.Now(), slog.LevelInfo, message).String(keyID, id).String(keyMethod, method).String(keyPath, path).
+			Int64(keyStatus, status).Int64(keyBytes, bytes).String(keyCaller, caller).String(keyHow, how).Duration(keyDur, took).
+			Bool(keyFresh, true).Float64(keyLoad, load).Write()
 	}
 }
 
