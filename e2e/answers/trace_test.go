@@ -134,14 +134,25 @@ func TestTraceIsFollowedToTheAPIAndOnTheExpressLane(t *testing.T) {
 	checktest.Equal(t, len(c.named(unsampled, tracepb.Span_SPAN_KIND_SERVER)), 0, "the exported spans of a trace that is not sampled")
 	checktest.Equal(t, strings.Join(c.bad, "\n"), "", "what the collector cannot decode")
 
-	var slow struct {
-		Requests []struct {
-			ID, Trace, Route, How string
-			Stages                []struct{ Name string }
-		}
+	type request struct {
+		ID, Trace, How, Source, Route string
+		Stages                        []struct{ Name string }
 	}
-	body := rig.Get(t, user, house.URL("viewer")+"/-/slow?format=json").Body
-	checktest.MustNoError(t, json.Unmarshal(body, &slow), "/-/slow")
+	var slow struct{ Requests []request }
+	page := rig.Get(t, user, house.URL("viewer")+"/twilio/messages", "X-Request-Id", "page", "Accept", "text/html")
+	checktest.MustEqual(t, page.Status, http.StatusOK, "status of the page")
+	at := -1
+	rig.Await(t, func() string {
+		body := rig.Get(t, user, house.URL("viewer")+"/-/slow?format=json").Body
+		checktest.MustNoError(t, json.Unmarshal(body, &slow), "/-/slow")
+		if at = slices.IndexFunc(slow.Requests, func(r request) bool { return r.ID == "page" }); at < 0 {
+			return "the page is not among the slow requests: " + string(body)
+		}
+		return ""
+	})
+	shown := slow.Requests[at]
+	checktest.Equal(t, shown.Source+" "+shown.Route, "viewer /{source}/{kind}", "source and route of the page")
+	checktest.True(t, strings.Contains(fmt.Sprint(shown.Stages), "upstream"), "the page's stages are %v", shown.Stages)
 	first := slow.Requests[len(slow.Requests)-1]
 	checktest.Equal(t, first.ID+" "+first.Trace+" "+first.How, "cold "+cold+" cold", "the first slow request")
 	var stages []string

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"understudy"
@@ -20,6 +21,7 @@ import (
 	"understudy/internal/jobs"
 	"understudy/internal/proxy"
 	"understudy/internal/search"
+	"understudy/internal/tracing"
 	"understudy/internal/viewer"
 	"understudy/internal/viewer/page"
 	"understudy/internal/watch"
@@ -89,7 +91,7 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 	}
 	front := config.ReverseProxies(cfg)
 	d.watches = watch.Policy{Search: d.search, Owners: p.book, Rules: cfg.Watches.Rules(), Mailer: p.mailer, URL: b.ports.publicViewer(cfg)}
-	shown := b.ports.tls.Handler(followRequests(d.viewer))
+	shown := b.ports.tls.Handler(followRequests(d.viewer, b.ports.tracer, time.Now))
 	d.handlers = []http.Handler{front.Handler(b.ports.profiles.Handler(b.ports.access.Handler(shown, time.Now)))}
 	d.targets = []frontend.Known{nil}
 	for _, src := range b.sources {
@@ -114,12 +116,18 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 	return d, nil
 }
 
-// followRequests puts the trace of each request into its context.
-func followRequests(next http.Handler) http.Handler {
+// followRequests puts the trace of each request into its context. A page that is slow is listed by its route.
+func followRequests(next http.Handler, tracer *tracing.Tracer, now func() time.Time) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		line, t := accesslog.LineOf(r.Context()), request.NewTrace(r.Header, time.Now)
+		line, t := accesslog.LineOf(r.Context()), request.NewTrace(r.Header, now)
 		t.ID, line.Trace = line.ID, t.Parent.Trace
-		next.ServeHTTP(w, r.WithContext(request.WithTrace(r.Context(), t)))
+		r = r.WithContext(request.WithTrace(r.Context(), t))
+		next.ServeHTTP(w, r)
+		line.Took = now().Sub(line.At)
+		tracer.End(line, t, func() tracing.Request {
+			isPage := strings.HasPrefix(w.Header().Get("Content-Type"), "text/html")
+			return tracing.Request{Source: viewerPort, Route: r.Pattern[strings.IndexByte(r.Pattern, ' ')+1:], Streams: !isPage}
+		})
 	})
 }
 
