@@ -136,7 +136,8 @@ var errUpstreamSlow = &understudy.UpstreamError{Why: understudy.FailUnreachable,
 func (rd *reader) answerOf(ctx context.Context, r *reading, f *flight, joined bool) (*request.Response, error) {
 	switch {
 	case f.result.err == nil:
-		return rd.answerFetched(r, f, joined), nil
+		a := &request.Response{Stored: f.result.stored, Detail: f.result.detail, StoreTime: r.stored.loadTime + f.result.saveDuration}
+		return rd.answerWith(r, f, f.result.page, joined, a), nil
 	case errors.Is(f.result.err, understudy.ErrClosed) || !rd.composer.hasFallback(ctx, r):
 		return nil, f.result.err
 	}
@@ -145,12 +146,6 @@ func (rd *reader) answerOf(ctx context.Context, r *reading, f *flight, joined bo
 		why = &understudy.UpstreamError{Why: understudy.FailUnusable}
 	}
 	return rd.answerFallback(ctx, r, why, f.result.err)
-}
-
-// answerFetched answers with the page of a completed flight.
-func (rd *reader) answerFetched(r *reading, f *flight, joined bool) *request.Response {
-	a := &request.Response{Stored: f.result.stored, Detail: f.result.detail, StoreTime: r.stored.loadTime + f.result.saveDuration}
-	return rd.answerWith(r, f, f.result.page, joined, a)
 }
 
 // answerWith fills in the response for a fetched page, whether or not the page has been saved yet.

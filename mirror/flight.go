@@ -234,14 +234,6 @@ func (fs *flights) dropWaiter(f *flight, keep bool) {
 	fs.remove(f)
 }
 
-// removeEarly removes a flight from the list before it ends, so that no more readers join it. Its page is then only
-// for those that wait already.
-func (fs *flights) removeEarly(f *flight) {
-	fs.Lock()
-	defer fs.Unlock()
-	fs.remove(f)
-}
-
 // remove removes a flight from the list, so that nobody joins it any more.
 func (fs *flights) remove(f *flight) {
 	if fs.running[f.origin.target.Key] == f {
@@ -309,14 +301,6 @@ func (fs *flights) startGoroutine(f func()) bool {
 	}
 	fs.env.work.Go(f)
 	return true
-}
-
-// refuseNew closes the mirror for new goroutines. They are counted only under this lock, so a Wait after refuseNew
-// waits for all of them.
-func (fs *flights) refuseNew() {
-	fs.Lock()
-	defer fs.Unlock()
-	fs.env.closed.Store(true)
 }
 
 // hasFreshSince reports whether a fresh page newer than since is in memory. A flight puts its page into memory before

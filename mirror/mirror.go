@@ -243,7 +243,9 @@ func (m *Mirror) Run(ctx context.Context) error {
 	m.env.work.Go(func() { m.entries.hot.Run(m.env.ctx) })
 	m.env.work.Go(m.writer.runFlush)
 	<-ctx.Done()
-	m.flights.refuseNew()
+	m.flights.Lock() // goroutines are counted only under this lock, so that Wait below waits for all of them
+	m.env.closed.Store(true)
+	m.flights.Unlock()
 	m.close()
 	m.media.Close()
 	m.env.work.Wait()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,8 +51,8 @@ func nextDuration(limit time.Duration) time.Duration {
 // passed to the client), the context's error if it ended first and no page was stored, ErrInvalid, and ErrClosed.
 func (m *Mirror) Answer(ctx context.Context, a request.Request) (*request.Response, error) {
 	answer, err := m.answerRequest(ctx, a)
-	if err == nil && a.Target.List != nil {
-		m.entries.notePageGiven(a.Target, a.Flow, answer.Page)
+	if err == nil && a.Target.List != nil && a.Target.SlidingList() != "" && answer.Page.Status == http.StatusOK {
+		m.entries.slides.NoteGiven(a.Target.SlidingList(), a.Target.Key, a.Flow, answer.Page.At, m.env.now())
 	}
 	return answer, err
 }

@@ -130,7 +130,11 @@ func (co *composer) tryRecordsFirst(ctx context.Context, r *reading) *request.Re
 	if err != nil || p.list.HasNumberedPages() {
 		return nil // other pages of a list with numbered pages come from upstream, so this page must too
 	}
-	if !co.isAcceptable(r, &storedPage{page: &understudy.Page{At: p.coverage.At}, state: stateOf(p.outdated)}, &p.coverage) {
+	stored := storedPage{page: &understudy.Page{At: p.coverage.At}, state: current}
+	if p.outdated {
+		stored.state = outdated
+	}
+	if !co.isAcceptable(r, &stored, &p.coverage) {
 		return nil
 	}
 	r.plan = nil                         // composing uses up the plan
@@ -154,13 +158,6 @@ func (co *composer) planFor(ctx context.Context, r *reading) (*composePlan, erro
 		r.plan, r.planErr = co.planCompose(ctx, r.source, r.kind, r.request.Target, nil)
 	}
 	return r.plan, r.planErr
-}
-
-func stateOf(old bool) state {
-	if old {
-		return outdated
-	}
-	return current
 }
 
 // isAcceptable reports whether the request accepts a composed list of this age.

@@ -52,7 +52,9 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 		}
 		before := f.origin.kind.writes.Changes()
 		if p.NotStored == understudy.NotStoredNoStore {
-			fl.flights.removeEarly(f)
+			fl.flights.Lock()
+			fl.flights.remove(f)
+			fl.flights.Unlock()
 		}
 		f.complete(p, nil)
 		fl.putPage(f, p, before)

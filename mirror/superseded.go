@@ -311,10 +311,3 @@ func (rd *reader) addMovedRows(r *reading, f *flight, p *understudy.Page) *under
 	}
 	return slide.Splice(p, t.List.Key, rd.entries.slides.RemoveRows(f.result.movedRows, has))
 }
-
-// notePageGiven remembers that a reader has received a page that is named by a number.
-func (es *entries) notePageGiven(t *spec.Target, reader uint64, p *understudy.Page) {
-	if name := t.SlidingList(); name != "" && p.Status == http.StatusOK {
-		es.slides.NoteGiven(name, t.Key, reader, p.At, es.env.now())
-	}
-}

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"understudy"
 	"understudy/internal/jsonapi"
 	"understudy/internal/query"
@@ -134,13 +132,6 @@ func (v *exchange) unseal(source, cursor string) (p position, err error) {
 		return position{}, other
 	}
 	return p, nil
-}
-
-// failure returns an error as a tool result for the agent: what was wrong and what to do, without internal details.
-func (v *exchange) failure(ctx context.Context, name string, err error) *mcp.CallToolResult {
-	out := &mcp.CallToolResult{}
-	out.SetError(errors.New(v.sentence(ctx, name, err)))
-	return out
 }
 
 // sentence returns the text of an error for the agent. It logs unexpected errors.

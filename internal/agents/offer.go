@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -160,7 +161,9 @@ func (v *exchange) protocolServer() *mcp.Server {
 			defer end()
 			out, err := run(ctx, v, r.Params.Arguments)
 			if err != nil {
-				return v.failure(ctx, t.Name, err), nil
+				failed := &mcp.CallToolResult{}
+				failed.SetError(errors.New(v.sentence(ctx, t.Name, err)))
+				return failed, nil
 			}
 			return newResult(out)
 		})
@@ -175,11 +178,6 @@ func newResult(out any) (*mcp.CallToolResult, error) {
 		return nil, fmt.Errorf("agents: answer: %w", err)
 	}
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(data)}}, StructuredContent: json.RawMessage(data)}, nil
-}
-
-// canFilter reports whether the role may use a filter of a list.
-func (b *builder) canFilter(l *plan.List, filter int) bool {
-	return b.srv.o.Gate.CheckRead(b.caller, l.Probes[filter]) == nil
 }
 
 // keyOf returns a filter's name as a property name. Clients accept only letters, digits and _.- in it, so the

@@ -180,7 +180,7 @@ func (b *builder) addFilters(p *properties) *properties {
 		for _, k := range s.kinds {
 			for _, l := range k.PlannedLists {
 				for i, f := range l.Spec.Filters {
-					if b.canFilter(l, i) {
+					if b.srv.o.Gate.CheckRead(b.caller, l.Probes[i]) == nil {
 						inner.addFilter(k, f)
 					}
 				}

@@ -177,7 +177,10 @@ func (a *App) close() error {
 // Serve runs the servers, the background work and the given tasks until ctx ends. If first is not nil, it is an
 // additional server that starts before the others and ends with them.
 func (a *App) Serve(ctx context.Context, first *frontend.Server, more []frontend.Task) error {
-	servers := a.ports.all()
+	servers := slices.Clone(a.ports.servers)
+	if a.ports.tunnels != nil {
+		servers = append(servers, a.ports.tunnels.inside)
+	}
 	if first != nil {
 		servers = append([]*frontend.Server{first}, servers...)
 	}

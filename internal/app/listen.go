@@ -5,6 +5,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -93,7 +94,8 @@ func (a *App) openPorts(ctx context.Context, p policy) (err error) {
 	if err := a.openFrontends(ctx, p); err != nil {
 		return err
 	}
-	if err := a.policies.visitors.load(ctx, a.db); err != nil {
+	v := a.policies.visitors
+	if err := errors.Join(v.sessions.Load(ctx, a.db.KV), v.cookies.Load(ctx, a.db.KV), v.hashes.Open(ctx, a.db.KV)); err != nil {
 		return err
 	}
 	e := a.enforcer

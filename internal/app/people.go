@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"errors"
 	"strings"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/signin"
-	"understudy/internal/store"
 	"understudy/internal/viewer/page"
 )
 
@@ -37,11 +35,6 @@ func newVisitors() (v visitors, err error) {
 	}
 	v.hashes, err = access.NewHasher()
 	return v, err
-}
-
-// load reads the sessions, the cookie keys and the hash key from the store.
-func (v *visitors) load(ctx context.Context, db *store.DB) error {
-	return errors.Join(v.sessions.Load(ctx, db.KV), v.cookies.Load(ctx, db.KV), v.hashes.Open(ctx, db.KV))
 }
 
 // signIns returns the people who can sign in with a form, and the people that the book of callers knows. Each is

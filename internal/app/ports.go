@@ -81,14 +81,6 @@ func (p *ports) address(source string) string {
 	return p.servers[i].URL()
 }
 
-// all returns all servers that must run.
-func (p *ports) all() []*frontend.Server {
-	if p.tunnels == nil {
-		return p.servers
-	}
-	return append(slices.Clone(p.servers), p.tunnels.inside)
-}
-
 // end notes that the application is ending. Before a restart, all requests are still answered: by the next program.
 func (p *ports) end(cause error) {
 	p.ending.Store(!errors.Is(cause, frontend.ErrRestart))

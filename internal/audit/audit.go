@@ -239,7 +239,7 @@ func (l *Log) writeCountsAndSign(ctx context.Context) {
 			err = l.append(ctx, body)
 		}
 		if err != nil {
-			l.counts.restore(e)
+			l.counts.put(countKey{e.Caller, e.Role, e.Source, e.Kind, e.Action}, count{e.Count, e.Rows})
 		}
 	}
 	c, err := l.getChain()

@@ -64,8 +64,3 @@ func (c *counts) take() (all []Entry) {
 	}
 	return all
 }
-
-// restore adds a count again whose entry could not be written.
-func (c *counts) restore(e Entry) {
-	c.put(countKey{e.Caller, e.Role, e.Source, e.Kind, e.Action}, count{e.Count, e.Rows})
-}

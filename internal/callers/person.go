@@ -109,7 +109,10 @@ func (b *Book) advice() string {
 func (b *Book) Recheck(c understudy.Caller) (now understudy.Caller, ok bool) {
 	now, ok = b.recheckCaller(c)
 	if ok && c.Grant != nil && c.Grant.IssuedBy == understudy.IssuedByViewAs {
-		return reapplyViewAs(c, now)
+		if now.Role() != understudy.RoleAll {
+			return understudy.Caller{}, false
+		}
+		return withRole(now, c.Role()), true
 	}
 	return now, ok
 }

@@ -26,15 +26,6 @@ func (b *Book) applyViewAs(r *http.Request, c understudy.Caller) understudy.Call
 	return c
 }
 
-// reapplyViewAs returns the current state of a caller who views as another role. without is the current state of
-// the caller with its own role. ok is false if the caller no longer has the role all.
-func reapplyViewAs(c, without understudy.Caller) (now understudy.Caller, ok bool) {
-	if without.Role() != understudy.RoleAll {
-		return understudy.Caller{}, false
-	}
-	return withRole(without, c.Role()), true
-}
-
 // withRole returns the caller with another role and without write access.
 func withRole(c understudy.Caller, role string) understudy.Caller {
 	grant := *c.Grant

@@ -35,7 +35,7 @@ func (c *Settings) checkSignIn() error {
 	case v.SignIn == signInNone && v.IsBehindProxy():
 		return fmt.Errorf("sign_in: none is for people on this machine, and viewer.public_url says that a proxy is in front; write header " +
 			"for a proxy that identifies people, or users")
-	case v.hasSignIn() && v.Role != "":
+	case v.SignIn != "" && v.SignIn != signInNone && v.Role != "":
 		return fmt.Errorf("role: has no effect while people sign in (viewer.sign_in: %s); remove one of the two", v.SignIn)
 	case v.SignIn != signInUsers && v.Users != findSetting("viewer.users").fallback:
 		return fmt.Errorf("users: has no effect; write viewer.sign_in: users")
@@ -130,9 +130,6 @@ func ReverseProxies(c *Settings) header.Proxies {
 	all, _ := parseProxies(c.Proxies) // an error is impossible, because check has parsed the addresses before
 	return all
 }
-
-// hasSignIn reports whether people sign in, in any way.
-func (v *viewerConfig) hasSignIn() bool { return v.SignIn != "" && v.SignIn != signInNone }
 
 // HeaderSignIn returns how a reverse proxy names the person of a request, or nil if no reverse proxy does.
 func (c *Settings) HeaderSignIn(now func() time.Time) *signin.Header {

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"understudy"
-	"understudy/kit/cycle"
 	"understudy/spec"
 	"understudy/spec/paging"
 )
@@ -278,11 +277,6 @@ type errorPage struct {
 
 // Unwrap returns why the page was not stored.
 func (e *errorPage) Unwrap() error { return e.error }
-
-// restart returns the position at which a list starts again because upstream refuses to continue.
-func (at position) restart() position {
-	return position{List: at.List, Restarts: at.Restarts + 1, Fixed: at.Fixed, Pages: cycle.Pages{}}
-}
 
 // maxReason is the maximum size in bytes of a reason for people, without its prefix. With its prefix a reason has
 // at most 300 bytes.

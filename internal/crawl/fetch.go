@@ -246,7 +246,8 @@ func (t *jobRun) visitPages(ctx context.Context, first *spec.Target, at position
 	}
 	trail.AddPage(at.Last)
 	again := func() {
-		at, target, trail = at.restart(), first, overlap.Trail{}
+		at = position{List: at.List, Restarts: at.Restarts + 1, Fixed: at.Fixed}
+		target, trail = first, overlap.Trail{}
 		trail.AddPage(nil)
 		t.sights.Forget()
 	}

@@ -191,7 +191,9 @@ func (t *jobRun) visitNested(ctx context.Context, parent understudy.Row, see fun
 	if err != nil {
 		return err
 	}
-	p = p.withRoot(root)
+	in := *p
+	in.root = root
+	p = &in
 	for i, l := range p.lists {
 		none, err := t.w.nesting.hasEmptyList(ctx, above, l, parent.ID)
 		if err != nil || none {

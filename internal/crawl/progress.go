@@ -46,9 +46,6 @@ func (s *syncRun) setPace(p *pace) {
 	s.x.pace.Store(p)
 }
 
-// endPace ends measuring. A job whose lease has ended may run a second time, and then the other run goes on measuring.
-func (s *syncRun) endPace() { s.x.pace.CompareAndSwap(s.pace, nil) }
-
 // The names of the walks of a kind that is walked twice.
 const (
 	walkSlices = "1 of 2" // the name of the walk that reads one time range after another

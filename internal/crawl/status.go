@@ -78,15 +78,6 @@ func (w *status) findStall(x *kindCrawl) stall {
 	return s
 }
 
-// countedRows returns how many rows of a list's page count. Only the first list of a kind counts, because the
-// others may show the same records again.
-func countedRows(list int, rows int64) int64 {
-	if list > 0 {
-		return 0
-	}
-	return rows
-}
-
 // ReadState returns how complete a kind is in all roots together. Errors: ErrInvalid for an unknown kind;
 // IsNeverSynced recognizes the error of a kind that cannot be synced.
 func (w *Crawler) ReadState(ctx context.Context, source, kind string) (State, error) {

@@ -110,7 +110,7 @@ func (t *jobRun) sync(ctx context.Context) error {
 	}
 	s.startPace("", s.mark.ListRows)
 	err := s.run(ctx)
-	s.endPace()
+	s.x.pace.CompareAndSwap(s.pace, nil) // after the lease has ended, another run may be measuring, and goes on
 	return t.noteEnded(ctx, partLists, err)
 }
 

@@ -91,7 +91,10 @@ func (s *syncRun) syncPartition(ctx context.Context, c interval) error {
 		}
 		err := s.job.visitInterval(ctx, list, c, at, func(page *understudy.Page, next position) error {
 			return s.keep(ctx, func(m *mark) {
-				rows := countedRows(list, countWithin(page, c))
+				rows := countWithin(page, c)
+				if list > 0 {
+					rows = 0 // the other lists of a kind may show the same records again
+				}
 				m.RangeRows += rows
 				m.put(c.From, rows, next)
 			})

@@ -110,13 +110,6 @@ func (p *plan) scan(shape string, limit int) query.RangeScan {
 	return query.RangeScan{Source: p.source.Name, Kind: p.kind.Name, Shape: shape, Parent: p.storedParent(), Limit: limit}
 }
 
-// withRoot returns the plan for the root of a parent record.
-func (p *plan) withRoot(root string) *plan {
-	in := *p
-	in.root = root
-	return &in
-}
-
 // varValue returns the value of a path variable: a part of the root, or the source's setting.
 func (p *plan) varValue(name string) (string, bool) {
 	if i := slices.Index(p.source.Spec.Roots.Vars, name); i >= 0 && p.root != "" {

@@ -57,7 +57,10 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 		return
 	}
 	if r.Method == http.MethodHead {
-		head.Set("Content-Type", contentType(pages))
+		head.Set("Content-Type", "text/event-stream")
+		if pages {
+			head.Set("Content-Type", "application/json")
+		}
 		return
 	}
 	e := understudy.AuditEntry{Action: understudy.ActionList, What: "feed", Source: s.query.source}
@@ -79,13 +82,6 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 		return
 	}
 	f.stream(w, r, s)
-}
-
-func contentType(pages bool) string {
-	if pages {
-		return "application/json"
-	}
-	return "text/event-stream"
 }
 
 // isJSONPreferred reports whether the Accept header prefers application/json to text/event-stream (RFC 9110, 12.5.1).

@@ -142,7 +142,7 @@ var imports = map[string]string{
 	"internal/store/records":  ". internal/store/catalog internal/store/codec internal/store/db kit/jsonspan",
 	"internal/store/seek": ". internal/query internal/store/catalog internal/store/codec internal/store/index " +
 		"internal/store/names internal/store/order internal/store/postings internal/store/records internal/store/db internal/store/terms " +
-		"internal/store/wordrows internal/store/words spec",
+		"internal/store/wordrows internal/store/words",
 	"internal/store/series":        ". internal/store/db",
 	"internal/store/nodes":         "internal/store/db internal/store/migrations",
 	"internal/store/tsvector":      "internal/store/db internal/store/postings internal/store/wordrows",

@@ -70,7 +70,7 @@ func DrawFromAnswers(ctx context.Context, addresses []string, live LiveAPI) (*Dr
 			paths.Set(l.linkPath, l.describePath(l.answer, append(pathParams(l.linkPath), l.params...)))
 		}
 		if l.record != nil {
-			path := l.childPath("{" + l.recordVar + "}")
+			path := strings.TrimSuffix(l.path(l.listURL), "/") + "/{" + l.recordVar + "}"
 			paths.Set(path, l.describePath(l.record, pathParams(path)))
 		}
 	}
@@ -158,11 +158,6 @@ func (l *liveList) fetchAny(ctx context.Context, at *url.URL) (*parsedAnswer, er
 		return nil, fmt.Errorf("the answer: %w", err)
 	}
 	return &parsedAnswer{a.Status, a.Header, body}, nil
-}
-
-// childPath returns the path of the list followed by one more segment.
-func (l *liveList) childPath(name string) string {
-	return strings.TrimSuffix(l.path(l.listURL), "/") + "/" + name
 }
 
 // probe fetches the list. It then finds out how the list leads to its next page, which filters it has, and how one

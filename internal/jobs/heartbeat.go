@@ -55,7 +55,9 @@ func (r *Runner) sendHeartbeats(ctx context.Context, now time.Time) {
 		case found[i].StopRequested:
 			u.cancel(errCancelled)
 		}
-		u.setLeaseEnd(beats[i].LeaseEnd)
+		u.mu.Lock()
+		u.leaseEnd = beats[i].LeaseEnd
+		u.mu.Unlock()
 	}
 }
 
@@ -65,12 +67,6 @@ func (u *Run) newHeartbeat(now time.Time) understudy.Heartbeat {
 	defer u.mu.Unlock()
 	u.heartbeatAt, u.dirty = now, false
 	return understudy.Heartbeat{Number: u.job.Number, Fence: u.job.Fence, LeaseEnd: now.Add(u.kind.Lease), Progress: u.job.Progress}
-}
-
-func (u *Run) setLeaseEnd(end time.Time) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.leaseEnd = end
 }
 
 // endIfLapsed ends a run whose lease has probably expired. Another process may have started the same job again.
@@ -125,12 +121,6 @@ func (r *Runner) clearTrouble() {
 		r.o.Logger.Info("jobs: continuing, because the database can be written again")
 	}
 	t.err, t.pauses, t.end = nil, 0, time.Time{}
-}
-
-func (t *trouble) isPaused(now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return now.Before(t.end)
 }
 
 func (t *trouble) pauseEnd() time.Time {

@@ -147,7 +147,7 @@ func (r *Runner) step(ctx context.Context) time.Duration {
 	now := r.o.Now()
 	r.sendHeartbeats(ctx, now)
 	due := r.claimWanted.Swap(false) || !now.Before(r.loop.claimAt)
-	if due && !r.trouble.isPaused(now) {
+	if due && !now.Before(r.trouble.pauseEnd()) {
 		r.loop.claimAt = now.Add(r.o.Lease)
 		// If no job can be planned because the disk is full, results can still be stored.
 		if err := errors.Join(r.plan(ctx, now), r.claim(ctx, now)); err != nil {

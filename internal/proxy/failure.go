@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -57,7 +58,10 @@ func (v *exchange) fail(err error) {
 	case http.StatusMethodNotAllowed:
 		h["Allow"] = []string{v.allowedMethods()}
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
-		wait := upstreamWait(upstream)
+		wait := retryAfter
+		if upstream != nil && upstream.RetryAfter > 0 {
+			wait = upstream.RetryAfter
+		}
 		if over := (*understudy.RateError)(nil); errors.As(err, &over) {
 			wait = over.Wait
 			setRate(v, over.Rate, v.proxy.o.Now())
@@ -125,7 +129,7 @@ func (v *exchange) ownFailure(err error) (f access.Failure, own bool) {
 		v.proxy.o.TooLarge()
 		f.Word, f.Status = access.Invalid, http.StatusRequestEntityTooLarge
 		f.Message = "the body is larger than " + strconv.FormatInt(tooLarge.Limit, 10) + " bytes"
-	case errors.As(err, &body) && body.isLate():
+	case errors.As(err, &body) && errors.Is(body.error, os.ErrDeadlineExceeded):
 		f.Word, f.Status, f.Message = access.Invalid, http.StatusRequestTimeout, "the body did not arrive in time"
 	case errors.As(err, &body):
 		f.Word, f.Status, f.Message = access.Invalid, http.StatusBadRequest, "the body could not be read"
@@ -244,14 +248,6 @@ func (v *exchange) allowedMethods() string {
 		}
 	}
 	return list
-}
-
-// upstreamWait returns the Retry-After of an upstream error, or the default.
-func upstreamWait(e *understudy.UpstreamError) time.Duration {
-	if e == nil || e.RetryAfter <= 0 {
-		return retryAfter
-	}
-	return e.RetryAfter
 }
 
 // wholeSeconds returns a duration in seconds, rounded up, at least 1.

@@ -4,13 +4,11 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -194,6 +192,3 @@ type bodyError struct{ error }
 func (e bodyError) Error() string { return "proxy: body: " + e.error.Error() }
 
 func (e bodyError) Unwrap() error { return e.error }
-
-// isLate reports whether the request body was not received in time.
-func (e bodyError) isLate() bool { return errors.Is(e.error, os.ErrDeadlineExceeded) }

@@ -131,7 +131,7 @@ func (v *aggregation) countNow(ctx context.Context) (*answer, error) {
 	err := v.s.scan(looking, v.q, 0, false, func(_ foundRecord, c *lang.Candidate) bool {
 		broken = t.full || t.total >= minCounted && v.s.o.Now().After(countEnd)
 		if !broken && c != nil {
-			t.add(c)
+			t.move(t.group(c), +1)
 		}
 		return !broken
 	})

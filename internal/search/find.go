@@ -189,14 +189,6 @@ type Annotations interface {
 	AnnotationsVersion() int64
 }
 
-// annotationsOf returns the annotations of one kind in the form that package lang reads.
-func annotationsOf(all Annotations, src *spec.Source, k *spec.Kind) *lang.Annotations {
-	return &lang.Annotations{
-		Find: func(id string) *understudy.Annotation { return all.Annotation(src.Name, k.Name, id) },
-		All:  func() []*understudy.Annotation { return all.Annotations(src.Name, k.Name) },
-	}
-}
-
 // annotationsVersion returns the version of the annotations if the query reads them, else 0.
 func (s *Searcher) annotationsVersion(q *lang.BoundQuery) int64 {
 	if !q.Annotations {

@@ -212,7 +212,10 @@ func (s *Searcher) view(c understudy.Caller, src *spec.Source, k *spec.Kind) *la
 		}
 	}
 	if all := s.o.Annotations; all != nil && all.CanSeeAnnotations(c, src.Name) && v.CanSeeID() {
-		v.Annotations = annotationsOf(all, src, k)
+		v.Annotations = &lang.Annotations{
+			Find: func(id string) *understudy.Annotation { return all.Annotation(src.Name, k.Name, id) },
+			All:  func() []*understudy.Annotation { return all.Annotations(src.Name, k.Name) },
+		}
 	}
 	if len(k.UsedIn) > 0 {
 		s.setUses(c, src, v)

@@ -64,8 +64,6 @@ type facetValue struct {
 	long         bool
 }
 
-func (t *tally) add(c *lang.Candidate) { t.move(t.group(c), +1) }
-
 // UpdateRecord moves a record from its former group to the group of its current values. r is nil after the record
 // was deleted. The tally is emptied if it has received maxUnreadChanges changes without a request.
 func (t *tally) UpdateRecord(record int64, r *understudy.Record) {
@@ -123,18 +121,10 @@ func (t *tally) size() int64 {
 // maxGroups groups.
 func (t *tally) group(c *lang.Candidate) uint32 {
 	day := ""
-	if c.View.CanSeeTime() {
-		day = dayOf(c.Clock())
+	if at := c.Clock(); at != 0 && c.View.CanSeeTime() {
+		day = time.Unix(at, 0).UTC().Format(time.DateOnly)
 	}
 	return t.findGroup(c.View, day, c.TextOf)
-}
-
-// dayOf returns the day of a Unix time in UTC, or "" for 0.
-func dayOf(at int64) string {
-	if at == 0 {
-		return ""
-	}
-	return time.Unix(at, 0).UTC().Format(time.DateOnly)
 }
 
 // findGroup does what group does. The record is given by its kind, its day and the texts of its counted fields.

@@ -36,8 +36,12 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, c understudy.Ca
 	}
 	head := w.Header()
 	head.Set("Trailer", endTrailer)
-	out := newWriter(w, form)
-	head.Set("Content-Type", contentType(form))
+	var out writer = &lineWriter{bufio.NewWriterSize(w, 32<<10)}
+	head.Set("Content-Type", "application/x-ndjson")
+	if form == formXML {
+		out = &xmlWriter{out: w, doc: xmldoc.NewUpdate(w, xmldoc.Options{})}
+		head.Set("Content-Type", "application/xml")
+	}
 	if r.Method == http.MethodHead {
 		return nil
 	}
@@ -112,20 +116,6 @@ func pushOutput(out writer, control *http.ResponseController) error {
 		return err
 	}
 	return control.Flush()
-}
-
-func contentType(form string) string {
-	if form == formXML {
-		return "application/xml"
-	}
-	return "application/x-ndjson"
-}
-
-func newWriter(w http.ResponseWriter, form string) writer {
-	if form == formXML {
-		return &xmlWriter{out: w, doc: xmldoc.NewUpdate(w, xmldoc.Options{})}
-	}
-	return &lineWriter{bufio.NewWriterSize(w, 32<<10)}
 }
 
 // lineWriter writes one JSON object per line.

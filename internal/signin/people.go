@@ -53,7 +53,8 @@ func (p *People) role(s *Session) (role string, ok bool) {
 	if p.Provider != nil {
 		return p.Provider.role(s)
 	}
-	return p.Users.role(s)
+	one, ok := p.Users.find(s.Name)
+	return one.Role, ok && one.signInID == s.SignInID
 }
 
 // Identify returns the person who sent a request, or ErrUnauthorized if nobody is signed in.

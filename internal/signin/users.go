@@ -143,12 +143,6 @@ func (u *Users) add(one User) error {
 	return nil
 }
 
-// role returns the role of a session. ok is false if its person no longer exists or has another password.
-func (u *Users) role(s *Session) (role string, ok bool) {
-	one, ok := u.find(s.Name)
-	return one.Role, ok && one.signInID == s.SignInID
-}
-
 // All returns the users in the order of the file.
 func (u *Users) All() []User { return u.all }
 

@@ -55,7 +55,11 @@ func (s *Server) serveControl(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, err := do(raw)
 	if err != nil {
-		writeJSON(w, statusOf(err), map[string]string{"error": err.Error()})
+		status := http.StatusBadRequest
+		if errors.Is(err, world.ErrJournal) {
+			status = http.StatusInternalServerError
+		}
+		writeJSON(w, status, map[string]string{"error": err.Error()})
 		return
 	}
 	writeJSON(w, http.StatusOK, answer)
@@ -78,13 +82,6 @@ func (s *Server) serveTruth(w http.ResponseWriter, r *http.Request) {
 	if a := s.api.Answer(read, nil, 0, address(read)); a.Status != 0 { // a status of 0 means that the client has closed the connection
 		(&reply{w: w, r: read, began: s.now(), s: s}).send(a)
 	}
-}
-
-func statusOf(err error) int {
-	if errors.Is(err, world.ErrJournal) {
-		return http.StatusInternalServerError
-	}
-	return http.StatusBadRequest
 }
 
 // writeJSON sends the answer of a control path as JSON.

@@ -41,21 +41,16 @@ func newTwilio(o Options, isToken func(token string) bool) (*twilio, error) {
 		return nil, fmt.Errorf("slowapi: account %q is not AC and 32 hexadecimal digits", o.Account)
 	}
 	t := &twilio{
-		world: world.New(o.world()), quirks: quirks, cdn: newCDN(), isToken: isToken, clockMoved: make(chan struct{}, 1),
-		now: o.Now, log: o.Logger,
+		world: world.New(&world.World{
+			Seed: o.Seed, Records: int64(o.Records), Epoch: o.Epoch, Account: o.Account, Token: o.Token, ClockRuns: o.Arrivals > 0,
+			ParticipantsKept: slices.Contains(o.Quirks, world.ParticipantsKept), RealTime: o.Now, Accounts: kinds.Accounts, Kinds: kinds.All,
+			Shapes: kinds.Shapes(),
+		}),
+		quirks: quirks, cdn: newCDN(), isToken: isToken, clockMoved: make(chan struct{}, 1), now: o.Now, log: o.Logger,
 	}
 	t.routes = t.paths()
 	t.journal, err = world.OpenJournal(o.Journal, t.world, o.Logger)
 	return t, err
-}
-
-// world returns the simulated world that the options describe.
-func (o Options) world() *world.World {
-	return &world.World{
-		Seed: o.Seed, Records: int64(o.Records), Epoch: o.Epoch, Account: o.Account, Token: o.Token, ClockRuns: o.Arrivals > 0,
-		ParticipantsKept: slices.Contains(o.Quirks, world.ParticipantsKept), RealTime: o.Now, Accounts: kinds.Accounts, Kinds: kinds.All,
-		Shapes: kinds.Shapes(),
-	}
 }
 
 // answer answers a request. The credentials of the main account are also valid for its subaccounts.

@@ -62,7 +62,7 @@ func (o *reply) send(a format.Answer) {
 		body.data = body.data[:min(*f.GzipCut, int64(len(body.data)))]
 	}
 	o.setHeader(a, packed)
-	if f != nil && f.mustHijack() {
+	if f != nil && (f.Reset || f.Truncate != nil || f.StallAfter != nil || f.Length != nil) {
 		o.writeBroken(a.Status, body)
 		return
 	}
@@ -103,12 +103,8 @@ func (o *reply) setTwilioHeader(h http.Header) {
 	h.Set("Access-Control-Expose-Headers", "ETag, Twilio-Request-Id")
 	h.Set("Twilio-Concurrent-Requests", strconv.FormatInt(o.busy, 10))
 	h.Set("Twilio-Request-Duration", fmt.Sprintf("%.3f", o.s.now().Sub(o.began).Seconds()))
-	h.Set("Twilio-Request-Id", requestID())
-}
-
-// mustHijack reports whether the fault needs the raw connection, because an http.Handler could not send such a response.
-func (f *rule) mustHijack() bool {
-	return f.Reset || f.Truncate != nil || f.StallAfter != nil || f.Length != nil
+	id := fake.Rng(rand.Uint64())
+	h.Set("Twilio-Request-Id", string(id.Hex([]byte("RQ"), 16)))
 }
 
 // writeBroken sends a response over the raw connection: with a wrong length, cut off, stalled, or ended by a TCP
@@ -231,10 +227,4 @@ func isGzipAccepted(r *http.Request) bool {
 		return !weighted || err == nil && q > 0
 	}
 	return false
-}
-
-// requestID returns a random value for the header Twilio-Request-Id.
-func requestID() string {
-	d := fake.Rng(rand.Uint64())
-	return string(d.Hex([]byte("RQ"), 16))
 }

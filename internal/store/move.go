@@ -4,7 +4,6 @@ package store
 
 import (
 	"database/sql/driver"
-	"errors"
 	"maps"
 	"slices"
 
@@ -152,14 +151,6 @@ func moveToDeletedPlace(c db.Conn, kind int64, at order.Position) error {
 		return nil
 	}
 	return c.Execute(negatePlaceKind, 0, kind, at.At)
-}
-
-// skipNotFound returns nil for a page or record that is not stored or is damaged, otherwise err.
-func skipNotFound(err error) error {
-	if errors.Is(err, understudy.ErrNotFound) {
-		return nil
-	}
-	return records.SkipDamaged(err)
 }
 
 // removeFromIndexes removes a record from the indexes in those of its shapes for which meant returns true. Call it in a

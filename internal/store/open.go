@@ -101,18 +101,14 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	d.Eraser = erase.New(erase.Options{Pool: d.pool, Store: erasable{d}, Annotations: d.Annotations, Values: d.KV, Now: o.Now})
 	if err := d.begin(ctx); err != nil {
 		_ = d.Close()
-		return nil, openError(engine.Name(), err)
+		if db.ClassOf(err) == db.NoClass {
+			return nil, fmt.Errorf("store: open %s: %w", engine.Name(), err)
+		}
+		return nil, StartError(engine.Name(), err)
 	}
 	d.Evictor.Start(ctx)
 	d.Index.ScheduleFlush()
 	return d, nil
-}
-
-func openError(path string, err error) error {
-	if db.ClassOf(err) == db.NoClass {
-		return fmt.Errorf("store: open %s: %w", path, err)
-	}
-	return StartError(path, err)
 }
 
 // StartError describes an error of the database at path in one sentence: what is wrong with the file and what to do.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
+	"errors"
 	"slices"
 
 	"understudy"
@@ -150,7 +151,10 @@ func (s *placing) findPlace(id string) (*order.Assignment, error) {
 func (s *placing) findNextRow() (*order.Assignment, error) {
 	row, sk, err := s.db.pages.Find(s.c, s.save.counters.source, s.page.Next)
 	if err != nil || !row.List || row.Kind.Number != s.kind.Number || len(sk.Versions) == 0 {
-		return nil, skipNotFound(err)
+		if errors.Is(err, understudy.ErrNotFound) {
+			return nil, nil
+		}
+		return nil, records.SkipDamaged(err)
 	}
 	e, err := s.db.opener.Open(s.c).ReadEntry(sk.Versions[0])
 	if err != nil {

@@ -81,15 +81,6 @@ func (s *saving) refuseRecords() error {
 	return nil
 }
 
-// refuseWhole removes all records from a page that is stored whole. The page is not stored if its kind can be
-// redacted or has a retention, because its records could not be found in it later.
-func (s *saving) refuseWhole() {
-	s.content.rows, s.content.hashes = nil, nil
-	if s.kind != nil && (erase.IsRedactable(s.kind.Spec) || s.db.o.horizon(s.p.Key.Source, s.p.Kind) != 0) {
-		s.content.refused = "it may have to be found again"
-	}
-}
-
 // wholePage is added to the column list of a page that is stored whole.
 const wholePage = 2
 

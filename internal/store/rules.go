@@ -125,11 +125,3 @@ func checkPage(p *understudy.Page) error {
 	}
 	return nil
 }
-
-// pageTime returns when a page was complete, in Unix nanoseconds.
-func pageTime(p *understudy.Page, now func() int64) int64 {
-	if p.At.IsZero() {
-		return now()
-	}
-	return p.At.UnixNano()
-}

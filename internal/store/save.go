@@ -11,6 +11,7 @@ import (
 	"understudy"
 	"understudy/internal/store/codec"
 	"understudy/internal/store/db"
+	"understudy/internal/store/erase"
 	"understudy/internal/store/pages"
 	"understudy/internal/store/records"
 	"understudy/request"
@@ -88,7 +89,10 @@ func savePage(ctx context.Context, c db.Conn, s *saving) (broken bool, err error
 
 // newSaving does the work that needs no connection: it computes hashes and cuts out the bytes outside the records.
 func newSaving(db *DB, p *understudy.Page) *saving {
-	s := &saving{db: db, p: p, at: pageTime(p, func() int64 { return db.o.Now().UnixNano() }), content: content{sum: p.Sum}}
+	s := &saving{db: db, p: p, at: p.At.UnixNano(), content: content{sum: p.Sum}}
+	if p.At.IsZero() {
+		s.at = db.o.Now().UnixNano()
+	}
 	if s.content.sum == [16]byte{} {
 		s.content.sum = pages.SumOf(p.Body)
 	}
@@ -123,7 +127,10 @@ func (s *saving) run() error {
 		return err
 	}
 	if s.content.whole {
-		s.refuseWhole()
+		s.content.rows, s.content.hashes = nil, nil
+		if s.kind != nil && (erase.IsRedactable(s.kind.Spec) || s.db.o.horizon(s.p.Key.Source, s.p.Kind) != 0) {
+			s.content.refused = "it may have to be found again" // a page that is stored whole has no records by which it could be found
+		}
 	}
 	var old oldPage
 	if s.canStorePage() {

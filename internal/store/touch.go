@@ -97,14 +97,9 @@ func (d *DB) KeepOrigin(ctx context.Context, source, world string) error {
 	if err != nil {
 		return db.WrapError(true, err, "remember the world of %s", source)
 	}
-	return compareOrigins(source, held, world)
-}
-
-// compareOrigins returns an error if the store has another origin for the source.
-func compareOrigins(source, held, world string) error {
-	if held == "" || held == world {
-		return nil
+	if held != "" && held != world {
+		return fmt.Errorf("store: %w: this folder holds %s from %s, not from %s; use another --data "+
+			"folder", understudy.ErrInvalid, source, held, world)
 	}
-	return fmt.Errorf("store: %w: this folder holds %s from %s, not from %s; use another --data "+
-		"folder", understudy.ErrInvalid, source, held, world)
+	return nil
 }

@@ -90,7 +90,9 @@ func serveRecord(q *page.Exchange) error {
 	view, own, done, err := q.Open(t, p.prefetchLists(lists))
 	if err != nil {
 		for _, a := range lists {
-			a.stop()
+			if a.read != nil {
+				a.read.Future.Stop()
+			}
 		}
 		return explainDeleted(q, t, err)
 	}

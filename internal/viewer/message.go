@@ -47,7 +47,11 @@ func mergeDirections(q *page.Exchange, directions []direction, before time.Time,
 	for _, s := range directions {
 		r := s.Read.Wait()
 		if why := r.MissingReason(q); why != "" {
-			p.Problems = append(p.Problems, plan.UpperFirst(s.kind.Kind.Spec.Title)+" from "+senderName(q, p, s)+" are not loaded: "+why)
+			sender := p.B.Shown
+			if s.isFromA {
+				sender = p.A.Shown
+			}
+			p.Problems = append(p.Problems, plan.UpperFirst(s.kind.Kind.Spec.Title)+" from "+sender+" are not loaded: "+why)
 			continue
 		}
 		rows := r.Rows()
@@ -80,13 +84,6 @@ func mergeDirections(q *page.Exchange, directions []direction, before time.Time,
 		older = before.Add(-time.Second) // each older page must end at an earlier time than this page, so that the links do not repeat
 	}
 	return kept, older
-}
-
-func senderName(q *page.Exchange, p *messages, s direction) string {
-	if s.isFromA {
-		return p.A.Shown
-	}
-	return p.B.Shown
 }
 
 // readMessage returns a record as a message. ok is false if the record has no time. On the newest page, a record

@@ -85,12 +85,6 @@ func (rv *recordView) readUncountedLists(row access.Row, lists []*relatedRead) {
 	}
 }
 
-func (a *relatedRead) stop() {
-	if a.read != nil {
-		a.read.Future.Stop()
-	}
-}
-
 // readList starts to read a list of the record, unless it has started before. Some lists become empty upstream when
 // the record ends, such as the participants of a conference. In this case readList reads the rows from the store.
 func (rv *recordView) readList(a *relatedRead) {

@@ -67,7 +67,8 @@ func Open(ctx context.Context, o Options) (*Book, error) {
 
 // SetPolicy replaces the policy and wakes Run, which checks every watch under the new policy.
 func (b *Book) SetPolicy(p Policy) {
-	p.Rules = p.Rules.withDefaults()
+	p.Rules.Every = cmp.Or(max(p.Rules.Every, 0), time.Minute)
+	p.Rules.Pause = cmp.Or(max(p.Rules.Pause, 0), 24*time.Hour)
 	p.URL = strings.TrimSuffix(p.URL, "/")
 	b.policy.Store(&p)
 	b.Notify()

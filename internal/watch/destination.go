@@ -3,7 +3,6 @@
 package watch
 
 import (
-	"cmp"
 	"fmt"
 	"net/mail"
 	"net/url"
@@ -58,12 +57,6 @@ type Rules struct {
 	AllowPrivate bool          // whether http, private networks and this machine are permitted
 	Every        time.Duration // the minimum time between two messages of a watch by Slack or mail; 0 means a minute
 	Pause        time.Duration // how long a receiver may fail before its watch is stopped; 0 means a day
-}
-
-func (r Rules) withDefaults() Rules {
-	r.Every = cmp.Or(max(r.Every, 0), time.Minute)
-	r.Pause = cmp.Or(max(r.Pause, 0), 24*time.Hour)
-	return r
 }
 
 // Channels returns the channels for which the settings permit a destination.

@@ -32,7 +32,9 @@ func (b *Book) put(name string, value []byte) (err error) {
 	}
 	b.mu.Unlock()
 	if e != nil && value != nil {
-		e.replace(k)
+		e.mu.Lock()
+		e.kept, e.readUpTo = k, newerPositions(e.readUpTo, k.At)
+		e.mu.Unlock()
 		return nil
 	}
 	if e != nil {
@@ -42,12 +44,6 @@ func (b *Book) put(name string, value []byte) (err error) {
 	}
 	b.collectOwners()
 	return err
-}
-
-func (e *entry) replace(k kept) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.kept, e.readUpTo = k, newerPositions(e.readUpTo, k.At)
 }
 
 // newerPositions returns the higher of two positions for each source.

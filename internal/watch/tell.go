@@ -19,14 +19,6 @@ import (
 // Kind is the kind of jobs that send matches. The key of such a job is the watch's id.
 const Kind = "tell matches"
 
-// maxMatches returns the maximum number of matches in one message on a channel.
-func maxMatches(c Channel) int {
-	if c == Webhook {
-		return 100 // a webhook message lists every match
-	}
-	return 500
-}
-
 // Deliver sends the matches of the watch that the job's key names, message by message. An error means that a message
 // must be sent again. Deliver returns nil when everything was sent, or when the watch is stopped or removed.
 func (b *Book) Deliver(ctx context.Context, run outbox.Run) error {
@@ -107,7 +99,10 @@ func (b *Book) chooseBatch(ctx context.Context, e *entry) (batch []match, err er
 	n, pending, channel := e.kept.Batch, slices.Clone(e.kept.Pending), e.kept.To.Channel
 	e.mu.Unlock()
 	if n == 0 {
-		n = min(len(pending), maxMatches(channel))
+		n = min(len(pending), 500)
+		if channel == Webhook {
+			n = min(n, 100) // a webhook message lists every match
+		}
 		err = b.update(ctx, e, func(k *kept) { k.Batch = min(n, len(k.Pending)) })
 	}
 	return pending[:min(n, len(pending))], err
@@ -236,7 +231,8 @@ func (b *Book) try(ctx context.Context, p *Policy, w *Watch, note *notification)
 	said, wait, err := b.post(ctx, p, w, note)
 	d = Delivery{At: b.o.Now().UTC(), ID: note.ID, Test: note.Test, Matches: len(note.Matches), Outcome: Delivered, Said: said, Tries: 1}
 	if err != nil {
-		d.Outcome, d.Said = Failed, sentence(err)
+		d.Outcome, d.Said = Failed, understudy.PlainText(err)
+		d.Said = d.Said[:min(len(d.Said), 300)]
 	}
 	if refused := new(refusedError); errors.As(err, &refused) || errors.Is(err, understudy.ErrInvalid) {
 		d.Outcome = Refused

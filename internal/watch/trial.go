@@ -49,10 +49,3 @@ func (b *Book) Test(ctx context.Context, id string) (Delivery, error) {
 	}
 	return d, b.update(ctx, e, func(k *kept) { k.addDelivery(d) })
 }
-
-// sentence returns the text of an error for people, cut to the maximum length in the log.
-func sentence(err error) string {
-	text := understudy.PlainText(err)
-	const most = 300
-	return text[:min(len(text), most)]
-}

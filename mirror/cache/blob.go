@@ -27,8 +27,3 @@ func cloneExact(b []byte) []byte {
 }
 
 func (b blob) cost() int64 { return int64(cap(b.head) + cap(b.tail)) }
-
-// appendTo appends both pieces to dst.
-func (b blob) appendTo(dst []byte) []byte {
-	return append(append(dst, b.head...), b.tail...)
-}

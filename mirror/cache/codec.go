@@ -184,7 +184,7 @@ func (h *Tier) Pack(g *Group, p *understudy.Page) *Entry {
 func (h *Tier) Unpack(e *Entry) (*understudy.Page, error) {
 	s := h.codecs.getScratch()
 	defer h.codecs.putScratch(s)
-	s.frame = e.packed.blob.appendTo(s.frame[:0])
+	s.frame = append(append(s.frame[:0], e.packed.blob.head...), e.packed.blob.tail...)
 	n, skip := binary.Uvarint(s.frame)
 	if skip <= 0 || n > uint64(len(s.frame)-skip) {
 		return nil, errNotPacked

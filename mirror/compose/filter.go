@@ -35,8 +35,12 @@ func (l *List) addFilter(f *spec.Filter) error {
 	if f.Op == "widen" {
 		return l.req.refuseWidening(f, p.Value)
 	}
-	if l.req.options.Local != nil && l.req.options.Local.Conditions[f.Name].Test != nil {
-		l.addLocalEqual(f, l.req.options.Local.Conditions[f.Name])
+	if local := l.req.options.Local; local != nil && local.Conditions[f.Name].Test != nil {
+		e := local.Conditions[f.Name] // its value stands for another value, such as a hash
+		if e.Predicate != nil && !l.req.isScanned(f.Field) {
+			l.seek.Predicates = append(l.seek.Predicates, *e.Predicate)
+		}
+		l.addTest(f.Field, e.Test)
 		return nil
 	}
 	if slices.Contains(f.Special, p.Value) {
@@ -105,14 +109,6 @@ func (l *List) addValuesFilter(f *spec.Filter, values []string) {
 	}
 	head, rest, _ := strings.Cut(f.Field, ".")
 	l.addTest(head, query.Elements{Member: rest, Texts: values, All: f.ListMatch == "all", FoldCase: f.FoldCase})
-}
-
-// addLocalEqual adds a filter whose value stands for another value, such as a hash (LocalQuery.Equal).
-func (l *List) addLocalEqual(f *spec.Filter, e query.Equality) {
-	if e.Predicate != nil && !l.req.isScanned(f.Field) {
-		l.seek.Predicates = append(l.seek.Predicates, *e.Predicate)
-	}
-	l.addTest(f.Field, e.Test)
 }
 
 func parseBool(value string) (is, ok bool) {

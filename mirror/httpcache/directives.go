@@ -60,11 +60,6 @@ func (d directives) mustRevalidate() bool {
 // effect (RFC 9111, 5.2.2.3).
 func (d directives) isNoStore() bool { return d.has("no-store") && !d.has("must-understand") }
 
-// canServeStale reports whether upstream permits the use of stale responses (RFC 5861).
-func (d directives) canServeStale() bool {
-	return d.has("stale-while-revalidate") || d.has("stale-if-error")
-}
-
 // readTargeted parses a cache control field that is targeted at certain caches (RFC 9213, 2.1). It is a dictionary of
 // structured fields (RFC 9651, 3.2) whose members are flags or integers. ok is false if the field is not valid or is
 // empty; Cache-Control then applies.
@@ -123,6 +118,3 @@ func EndToEnd(h http.Header) http.Header {
 	}
 	return passed
 }
-
-// formatSeconds returns a duration in seconds, in the form that header fields use.
-func formatSeconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) }

@@ -6,6 +6,7 @@ package httpcache
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,7 +37,7 @@ func NewResponse(status int, h http.Header, asked, at time.Time) Response {
 	r.InitialAge = max(apparent, said+at.Sub(asked).Truncate(time.Second))
 	delete(r.Header, "Age")
 	if r.InitialAge > 0 {
-		r.Header["Age"] = []string{formatSeconds(r.InitialAge)}
+		r.Header["Age"] = []string{strconv.FormatInt(int64(r.InitialAge/time.Second), 10)}
 	}
 	return r
 }
@@ -141,7 +142,8 @@ func (r *Response) CanStore(q *Request) bool {
 		return r.hasValidator()
 	case explicit:
 		d, _ := r.Lifetime()
-		return d > r.InitialAge || r.hasValidator() || said.canServeStale() // otherwise the stored response could never be used
+		// otherwise the stored response could never be used
+		return d > r.InitialAge || r.hasValidator() || said.has("stale-while-revalidate") || said.has("stale-if-error")
 	}
 	return r.hasValidator() && (heuristicStatuses[r.Status] || said.has("public")) && len(r.Header["Set-Cookie"]) == 0
 }

@@ -34,10 +34,6 @@ type downloads struct {
 	closed      bool
 }
 
-func (ds *downloads) prepare() {
-	ds.running, ds.failures = map[understudy.Key]*download{}, map[understudy.Key]negative{}
-}
-
 // download is one running download. Fields after headReceived are set before headReceived is closed, and fields after
 // done before done is closed.
 type download struct {

@@ -112,7 +112,7 @@ type source struct {
 func New(o Options) *Cache {
 	understudy.SetDefaults(&o.Logger, &o.Now)
 	c := &Cache{options: o, sources: map[string]*source{}}
-	c.downloads.prepare()
+	c.downloads.running, c.downloads.failures = map[understudy.Key]*download{}, map[understudy.Key]negative{}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.SetAges(o.Ages)
 	return c

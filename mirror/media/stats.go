@@ -25,19 +25,16 @@ func (c *counts) add(medium *request.MediaResponse, err error) {
 	}
 }
 
-func (c *counts) stats() request.Media {
-	s := request.Media{
-		Warm: c.warm.Load(), Stale: c.stale.Load(), Cold: c.cold.Load(), Failed: c.failed.Load(),
-		Kept: c.kept.Load(), NotKept: c.notKept.Load(),
-	}
-	s.Requests = s.Warm + s.Stale + s.Cold + s.Failed
-	return s
-}
-
 // Stats returns the counters of a source. They are zero for an unknown source.
 func (c *Cache) Stats(source string) request.Media {
-	if s := c.sources[source]; s != nil {
-		return s.counts.stats()
+	s := c.sources[source]
+	if s == nil {
+		return request.Media{}
 	}
-	return request.Media{}
+	m := request.Media{
+		Warm: s.counts.warm.Load(), Stale: s.counts.stale.Load(), Cold: s.counts.cold.Load(), Failed: s.counts.failed.Load(),
+		Kept: s.counts.kept.Load(), NotKept: s.counts.notKept.Load(),
+	}
+	m.Requests = m.Warm + m.Stale + m.Cold + m.Failed
+	return m
 }

@@ -157,7 +157,9 @@ func (c *Cache) Answer(ctx context.Context, x request.Exchange) (*request.Exchan
 	}
 	if r.decision.Answer && !r.q.IsForOrigin() {
 		if r.decision.Refresh && !r.q.IsOnlyIfCached() {
-			c.refresh(r)
+			again := *r
+			again.exchange.Reason = request.ReasonRefresh
+			c.flights.FetchInBackground(r.flight(), c.fetch(&again, nil))
 		}
 		return c.answerStored(r, ""), nil
 	}

@@ -72,13 +72,6 @@ func detailOf(p *understudy.Page) string {
 	return "not stored: " + p.NotStored
 }
 
-// refresh asks upstream in the background whether a stale response is still valid.
-func (c *Cache) refresh(r *reading) {
-	again := *r
-	again.exchange.Reason = request.ReasonRefresh
-	c.flights.FetchInBackground(r.flight(), c.fetch(&again, nil))
-}
-
 // reasonOneRequest is the reason why a response that is only for one request is not stored.
 const reasonOneRequest = "it answers only this request"
 

@@ -220,11 +220,16 @@ func (t *Table) applyRecord(record int64, r *understudy.Record) {
 				w.watcher.RemoveRow(row)
 			}
 		}
-		t.clearRow(row)
+		for i, c := range t.columns {
+			c.clear(row, t.unreadable[row]>>i&1 != 0)
+		}
+		t.unreadable[row] = 0
 	}
 	if r == nil {
 		if had {
-			t.removeRow(record, row)
+			t.usedRows[row/64] &^= 1 << (row % 64)
+			t.freeRows = append(t.freeRows, row)
+			t.pages[record/recordsPerPage][record%recordsPerPage] = 0
 			t.progress.version++
 		}
 		return
@@ -245,13 +250,6 @@ func (t *Table) applyRecord(record int64, r *understudy.Record) {
 			w.watcher.AddRow(row, r)
 		}
 	}
-}
-
-func (t *Table) clearRow(row int32) {
-	for i, c := range t.columns {
-		c.clear(row, t.unreadable[row]>>i&1 != 0)
-	}
-	t.unreadable[row] = 0
 }
 
 // fillRow sets the cells of a row. It returns true if a column received its first unreadable value.
@@ -294,12 +292,6 @@ func (t *Table) addRow(record int64) (row int32) {
 	}
 	page[record%recordsPerPage] = row + 1
 	return row
-}
-
-func (t *Table) removeRow(record int64, row int32) {
-	t.usedRows[row/64] &^= 1 << (row % 64)
-	t.freeRows = append(t.freeRows, row)
-	t.pages[record/recordsPerPage][record%recordsPerPage] = 0
 }
 
 // bytes returns an estimate of the table's memory in bytes.

@@ -61,8 +61,9 @@ type builder struct {
 func (b *builder) generate() {
 	b.addUser(b.world.Account, "User")
 	b.addUser("acme", "Organization")
+	ascii := strings.NewReplacer("é", "e", "á", "a", "í", "i", "ø", "o", "ë", "e", "'", "")
 	for _, name := range fake.Names() {
-		b.addUser(plainLogin(name), "User")
+		b.addUser(ascii.Replace(strings.ToLower(name))+"-dev", "User")
 	}
 	b.people = b.world.Kinds["users"].Rows()[2:]
 	end := b.world.Epoch.Unix()
@@ -93,12 +94,6 @@ func (b *builder) generate() {
 	for i := range max(b.world.Records/50, 1) {
 		b.generateRelease(i, end-int64(max(b.world.Records/50, 1)-i)*86400)
 	}
-}
-
-// plainLogin returns a login that is made from the name of a person, in ASCII letters.
-func plainLogin(name string) string {
-	name = strings.NewReplacer("é", "e", "á", "a", "í", "i", "ø", "o", "ë", "e", "'", "").Replace(strings.ToLower(name))
-	return name + "-dev"
 }
 
 func nodeID(prefix string, id int64) string {

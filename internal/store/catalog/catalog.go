@@ -165,14 +165,6 @@ func (x *Catalog) SpecOf(source, kind string) *spec.Kind {
 	return nil
 }
 
-// usualPrefix returns the two characters that most ids of a kind begin with, or "" if the spec gives no such prefix.
-func usualPrefix(k *spec.Kind) string {
-	if k != nil && len(k.Prefixes) > 0 && len(k.Prefixes[0]) == 2 {
-		return k.Prefixes[0]
-	}
-	return ""
-}
-
 // Source returns the number of a source. ok is false if nothing of the source was ever saved.
 func (x *Catalog) Source(name string) (number int64, ok bool) {
 	x.mu.RLock()
@@ -233,11 +225,13 @@ func (x *Catalog) Enter(ctx context.Context, c db.Conn, source, kind, shape stri
 	_, err := db.Transaction(ctx, func(c db.Conn) error {
 		err := c.Execute(insertSource, 0, source)
 		if err == nil && kind != "" {
-			prefix := db.AllForms
+			usual, prefix := "", db.AllForms
 			if sp != nil && len(sp.Prefixes) > 0 {
-				prefix += sp.Prefixes[0]
+				if prefix += sp.Prefixes[0]; len(sp.Prefixes[0]) == 2 {
+					usual = sp.Prefixes[0]
+				}
 			}
-			err = c.Execute(insertKind, 0, kind, usualPrefix(sp), (&Kind{Spec: sp}).ParentField(),
+			err = c.Execute(insertKind, 0, kind, usual, (&Kind{Spec: sp}).ParentField(),
 				terms.Fingerprint(sp, terms.Fields(x.specs[source], sp)), words.RuleOf(sp).Form(), source, prefix)
 		}
 		if err == nil && shape != "" {

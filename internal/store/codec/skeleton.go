@@ -125,12 +125,6 @@ func mark(text []byte, first, last string) (marked []byte, ok bool) {
 	return bytes.ReplaceAll(text, []byte(first), []byte{markFirst}), true
 }
 
-// unmark puts the ids back in place of the marks.
-func unmark(text []byte, first, last string) []byte {
-	text = bytes.ReplaceAll(text, []byte{markFirst}, []byte(first))
-	return bytes.ReplaceAll(text, []byte{markLast}, []byte(last))
-}
-
 func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
@@ -176,7 +170,8 @@ func ParseSkeleton(data []byte) (*Skeleton, error) {
 // Assemble builds the page's body and rows from the entries of the versions, in order.
 func (s *Skeleton) Assemble(entries []*Entry) ([]byte, []understudy.Row, error) {
 	if s.marked && len(entries) > 0 {
-		s.Outside = unmark(s.Outside, entries[0].ID, entries[len(entries)-1].ID)
+		s.Outside = bytes.ReplaceAll(s.Outside, []byte{markFirst}, []byte(entries[0].ID))
+		s.Outside = bytes.ReplaceAll(s.Outside, []byte{markLast}, []byte(entries[len(entries)-1].ID))
 	}
 	size := len(s.Outside)
 	for _, e := range entries {

@@ -139,12 +139,6 @@ func (p *Pool) Position() int64 { return p.memory.seen.Load()[position] }
 // number of the change.
 func (p *Pool) SetBarrier(barrier func(position int64)) { p.barrier.Store(&barrier) }
 
-// takeAwait returns the position that the call which ends now must wait for, or 0. The caller has the writing connection.
-func (m *memory) takeAwait() (await int64) {
-	await, m.await = m.await, 0
-	return await
-}
-
 // CallAfterCommit makes the open writing transaction call change after its commit, before the next write begins. change
 // is not called if the transaction is rolled back. It may change the memory of this process; it must not use the
 // database.

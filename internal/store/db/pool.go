@@ -246,7 +246,7 @@ func (p *Pool) useWriter(ctx context.Context, work func(c Conn) (broken bool, er
 	p.afterWrite()
 	p.noteDamage(err)
 	err, unusable := p.Engine.EndWrite(c, err)
-	await = p.memory.takeAwait()
+	await, p.memory.await = p.memory.await, 0
 	giveBack(p.writer, c, broken || unusable)
 	return await, err
 }

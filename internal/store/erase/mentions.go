@@ -26,7 +26,7 @@ var (
 // takeMentions removes the batch's texts from jobs, values and notes, in a transaction. It deletes a job or a value
 // that is about an erased record. If only the error or the note of a job contains a text, it clears both.
 func (b *batch) takeMentions(c db.Conn) error {
-	if !b.matches.hasLong() {
+	if len(b.matches.numbers) == 0 && len(b.matches.longTexts) == 0 {
 		return nil
 	}
 	var gone, mention []int64
@@ -69,9 +69,6 @@ func (b *batch) takeMentions(c db.Conn) error {
 	}
 	return err
 }
-
-// hasLong reports whether there is any number or long text to search for in jobs and values.
-func (t *matchers) hasLong() bool { return len(t.numbers) > 0 || len(t.longTexts) > 0 }
 
 // matchColumn reports whether a column contains a long text or a number.
 func (t *matchers) matchColumn(v driver.Value) bool {

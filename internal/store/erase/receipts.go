@@ -129,14 +129,9 @@ func readSealKey(c db.Conn) (key []byte, err error) {
 	if _, err = c.QueryRow(selectSeal, nil, func(row []driver.Value) { key = row[0].([]byte) }); err != nil || len(key) > 0 {
 		return key, err
 	}
-	key = newSeal()
-	return key, c.Execute(updateSeal, 0, key)
-}
-
-func newSeal() []byte {
-	key := make([]byte, sha256.Size)
+	key = make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // rand.Read never fails
-	return key
+	return key, c.Execute(updateSeal, 0, key)
 }
 
 // sealHash returns the keyed hash of the number or record that a person asked to erase.

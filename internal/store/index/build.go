@@ -62,14 +62,11 @@ func newIndexingError(c db.Conn, at int64) error {
 // Clear empties the indexes of terms and words. The places of records are kept. Until Build has filled the indexes
 // again, queries that need them return ErrIndexing.
 func (x *Index) Clear(ctx context.Context) error {
-	return db.WrapError(true, x.clearAll(ctx), "empty the indexes")
-}
-
-func (x *Index) clearAll(ctx context.Context) error {
-	return x.pool.Release(ctx, func(c db.Conn) (bool, error) {
+	err := x.pool.Release(ctx, func(c db.Conn) (bool, error) {
 		x.broken.Store(false)
 		return false, x.setProgress(ctx, c, Progress{}, nil, nil)
 	})
+	return db.WrapError(true, err, "empty the indexes")
 }
 
 // Build adds the records that the indexes lack, after an interruption or because the spec has changed which fields are

@@ -230,14 +230,13 @@ type unequalError string
 func (t *table) newUnequalError(row []driver.Value) error {
 	keys := make([]string, len(t.key))
 	for i, column := range t.key {
-		if keys[i] = fmt.Sprintf("%s %v", column, row[i]); isBytes(row[i]) {
-			keys[i] = fmt.Sprintf("%s %x", column, row[i])
+		keys[i] = fmt.Sprintf("%s %v", column, row[i])
+		if data, ok := row[i].([]byte); ok {
+			keys[i] = fmt.Sprintf("%s %x", column, data)
 		}
 	}
 	return unequalError(fmt.Sprintf("table %s: the row with %s", t.name, strings.Join(keys, ", ")))
 }
-
-func isBytes(v driver.Value) bool { _, ok := v.([]byte); return ok }
 
 // Error returns a sentence.
 func (e unequalError) Error() string {

@@ -54,14 +54,6 @@ const (
 	weightCertain = 1 << 30
 )
 
-// weight returns the weight of a row in the search for the rows that keep their positions.
-func (p *Assignment) weight() int {
-	if p.Shown {
-		return weightShown
-	}
-	return weightAlone
-}
-
 // currentSecond returns the second of a row's position or, if the row has no position, of its time.
 func (p *Assignment) currentSecond() int64 {
 	if p.At != Nowhere {
@@ -113,10 +105,13 @@ func (g *Page) choose(all []*Assignment) {
 		}
 	}
 	weight := func(p *Assignment) int {
-		if p == g.Top && p.Shown {
+		switch {
+		case p == g.Top && p.Shown:
 			return weightCertain
+		case p.Shown:
+			return weightShown
 		}
-		return p.weight()
+		return weightAlone
 	}
 	// Choose rows first by seconds, which may be equal, then by positions.
 	timed = heaviestDescent(timed, (*Assignment).currentSecond, weight, false)

@@ -62,9 +62,6 @@ func (p *Row) Scan(r []driver.Value) {
 	p.Number, p.read = r[14].(int64), r[15].(int64)
 }
 
-// lastRead returns when the page was last read or saved, in Unix seconds.
-func (p *Row) lastRead() int64 { return max(p.read, p.at/int64(time.Second)) }
-
 // Reader reads pages. It is safe for concurrent use.
 type Reader struct {
 	pool     *db.Pool
@@ -101,7 +98,7 @@ func (r *Reader) ReadPage(ctx context.Context, key understudy.Key) (*understudy.
 			err = r.loader.markSuperseded(c, p, row, blocks)
 		}
 		if err == nil {
-			r.noteRead(row.Number, row.lastRead())
+			r.noteRead(row.Number, max(row.read, row.at/int64(time.Second)))
 		}
 		return err
 	})

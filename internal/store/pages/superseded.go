@@ -18,11 +18,6 @@ var selectCurrent = &db.Statement{Head: "SELECT number, version, state FROM held
 // current is the stored state of a record in the shape of a page.
 type current struct{ version, state int64 }
 
-// isVersion reports whether the record still has the version that a page shows, and is valid and present.
-func (h current) isVersion(version int64) bool {
-	return h.version == version && h.state&(records.Invalid|records.Gone) == 0
-}
-
 // markSuperseded sets Superseded if a page must no longer be used as a fresh response. For a list that is so if its
 // kind was written to since the fetch. For any page it is so if a record in the page has another current version, was
 // deleted, or was written to.
@@ -101,7 +96,7 @@ func compareVersions(p *understudy.Page, kind *spec.Kind, now func(*understudy.R
 		}
 		done[r.Record] = true
 		is := now(r)
-		if is.isVersion(r.Version) {
+		if is.version == r.Version && is.state&(records.Invalid|records.Gone) == 0 {
 			continue
 		}
 		p.Superseded = true

@@ -18,7 +18,6 @@ import (
 	"understudy/internal/store/terms"
 	"understudy/internal/store/wordrows"
 	"understudy/internal/store/words"
-	"understudy/spec"
 )
 
 // seekPlan is a query in which names are replaced by the numbers of the database.
@@ -57,7 +56,10 @@ func (s *Seeker) plan(q *query.RecordQuery) *seekPlan {
 				one.shapes = append(one.shapes, h)
 			}
 		}
-		first := firstShape(k.Spec)
+		first := "" // the shape in which records of the kind are returned by default
+		if k.Spec != nil && len(k.Spec.Lists) > 0 {
+			first = k.Spec.Lists[0].Shape
+		}
 		slices.SortFunc(one.shapes, func(a, b *catalog.Shape) int {
 			switch {
 			case a.Name == first:
@@ -344,12 +346,4 @@ func (k *kindPlan) match(q *query.RecordQuery, id, parent string, body []byte) b
 // hasKind reports whether a query searches a kind.
 func hasKind(q *query.RecordQuery, source, kind string) bool {
 	return (q.Source == "" || q.Source == source) && (len(q.Kinds) == 0 || slices.Contains(q.Kinds, kind))
-}
-
-// firstShape returns the shape in which records of a kind are returned by default: the shape of the kind's first list.
-func firstShape(kind *spec.Kind) string {
-	if kind == nil || len(kind.Lists) == 0 {
-		return ""
-	}
-	return kind.Lists[0].Shape
 }

@@ -135,7 +135,9 @@ func exportRows(q *page.Exchange, e *exporter, from recordSupply) error {
 	if err := e.writeAudit("export"); err != nil {
 		return err
 	}
-	e.finish()
+	if e.flush() == nil && e.zip != nil {
+		_ = e.zip.Close()
+	}
 	return nil
 }
 
@@ -211,13 +213,6 @@ func (e *exporter) writeAudit(what string) error {
 	defer cancel()
 	entry := understudy.AuditEntry{Action: understudy.ActionExport, What: what, Values: e.values, IDs: e.ids, Rows: e.rows}
 	return page.PrepareAudit(e.q, entry)(ctx)
-}
-
-// finish sends the remaining bytes.
-func (e *exporter) finish() {
-	if e.flush() == nil && e.zip != nil {
-		_ = e.zip.Close()
-	}
 }
 
 // exportName returns the name of an exported file. It consists of the parts and the time of the export.

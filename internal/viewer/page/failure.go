@@ -78,15 +78,6 @@ func NewUnknownWord(what, word string, known []string, link func(string) string)
 	return p
 }
 
-// errorStatus returns the status for an error. It is that of understudy.Status, but 400 for invalid input, because a
-// person has typed an address that exists neither here nor upstream.
-func errorStatus(err error) int {
-	if errors.Is(err, understudy.ErrInvalid) {
-		return http.StatusBadRequest
-	}
-	return understudy.Status(err)
-}
-
 // failure is the data of the error page.
 type failure struct {
 	Status  int
@@ -103,9 +94,16 @@ type outage struct {
 
 // Fail answers with an error page, or with the error as JSON.
 func (q *Exchange) Fail(err error) {
-	status := errorStatus(err)
+	status := understudy.Status(err)
+	if errors.Is(err, understudy.ErrInvalid) {
+		status = http.StatusBadRequest // a person has typed an address that exists neither here nor upstream
+	}
 	if status == http.StatusUnauthorized && q.V.Options.People != nil && q.DataFormat == "" && len(q.R.Header["Authorization"]) == 0 {
-		q.RedirectBack(signInPath(q.R), "") // a person who is not signed in is redirected to the sign-in page
+		path := SignInPath // which redirects to the page of this request after the sign-in; the fields of a form are lost
+		if q.R.Method == http.MethodGet && q.R.URL.Path != "/" {
+			path += plan.WithQuery(understudy.Query{{Name: "back", Value: q.R.URL.RequestURI()}})
+		}
+		q.RedirectBack(path, "")
 		return
 	}
 	f := failure{Status: status, Problem: q.explain(status, err)}
@@ -139,15 +137,6 @@ func (q *Exchange) Fail(err error) {
 		q.V.Options.Logger.ErrorContext(q.Ctx, "viewer: render error page", "error", err)
 		http.Error(q.Reply.W, http.StatusText(status), status)
 	}
-}
-
-// signInPath returns the address of the sign-in page. After the sign-in, the browser is redirected to the page of the
-// request. The fields of a form are lost.
-func signInPath(r *http.Request) string {
-	if r.Method != http.MethodGet || r.URL.Path == "/" {
-		return SignInPath
-	}
-	return SignInPath + plan.WithQuery(understudy.Query{{Name: "back", Value: r.URL.RequestURI()}})
 }
 
 // explain returns the text for an error. It uses the texts of the root package's errors, which are written for

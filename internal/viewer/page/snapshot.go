@@ -197,14 +197,6 @@ func NewBar(label string, done, total int64, note string, left time.Duration) *B
 	return b
 }
 
-// barTitle returns the label of the progress bar for a kind's full sync.
-func barTitle(k *plan.Kind, walk string) string {
-	if walk == "" {
-		return "Sync of " + k.Spec.Title
-	}
-	return "Sync of " + k.Spec.Title + ", pass " + walk
-}
-
 // KindGroups returns the kinds of a source that the caller may list, in groups and with the number of their records.
 func (r *Rights) KindGroups(s *plan.Source, snap *Snapshot, c *Clock) []KindViews {
 	var all []KindViews
@@ -225,7 +217,11 @@ func (r *Rights) KindGroups(s *plan.Source, snap *Snapshot, c *Clock) []KindView
 				v.Why = held.Why
 			}
 			if held.Running {
-				v.Sync = NewBar(barTitle(k, held.Walk), held.Done, held.Total, "", held.ETA)
+				title := "Sync of " + k.Spec.Title
+				if held.Walk != "" {
+					title += ", pass " + held.Walk
+				}
+				v.Sync = NewBar(title, held.Done, held.Total, "", held.ETA)
 			}
 			out.Kinds = append(out.Kinds, v)
 		}

@@ -228,20 +228,15 @@ func (v *sumBuilder) axisLabel(value float64) string {
 	}
 	plain := strconv.FormatFloat(math.Round(value*1e9)/1e9, 'f', -1, 64)
 	if v.field.Class == spec.ClassPrice {
-		return v.figure(v.apiValue(plain), v.out.Totals[0].Unit)
+		if v.field.Show == spec.ShowCost {
+			plain = "-" + plain // costs are negative in the API
+		}
+		return v.figure(plain, v.out.Totals[0].Unit)
 	}
 	if math.Abs(value) >= 10_000 {
 		return strconv.FormatFloat(value/1000, 'f', -1, 64) + "k"
 	}
 	return plain
-}
-
-// apiValue returns a value of the chart with the sign it has in the API, where costs are negative.
-func (v *sumBuilder) apiValue(value string) string {
-	if v.field.Show == spec.ShowCost {
-		return "-" + value
-	}
-	return value
 }
 
 // stepOf returns a round distance between grid lines, so that the lines reach the highest value.
