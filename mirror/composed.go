@@ -211,7 +211,12 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 		err = &compose.Uncovered{Why: p.kind.name + ": the last walk did not see all stored records"}
 	}
 	if err == nil && w.CoveredFrom == 0 && (!p.includeAbove || p.list.HasTotalInBody()) {
-		co.countRows(ctx, p, w)
+		// counting takes at most half of the time for composing; if it fails, the answer has no total, or the list is not composed
+		counting, cancel := context.WithTimeout(ctx, cmp.Or(p.timeLimit, co.env.ages().Wait)/2)
+		if err := p.list.Count(counting, w); err != nil {
+			co.env.log.Debug("mirror: the rows of a list could not be counted", "list", p.target.Key.String(), "error", err)
+		}
+		cancel()
 	}
 	if err == nil {
 		err = co.recheckCoverage(ctx, p)
@@ -239,16 +244,6 @@ func (co *composer) composeList(p *composePlan) (*composedList, error) {
 
 // errNumberedPages is the reason why a list with numbered pages is not composed while upstream works.
 var errNumberedPages = errors.New("mirror: the other pages of a list by number are upstream's")
-
-// countRows counts the rows on the other pages of a list. It takes at most half of the time for composing. If it
-// fails, the answer has no total, or the list is not composed.
-func (co *composer) countRows(ctx context.Context, p *composePlan, w *compose.Bounded) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(p.timeLimit, co.env.ages().Wait)/2)
-	defer cancel()
-	if err := p.list.Count(ctx, w); err != nil {
-		co.env.log.Debug("mirror: the rows of a list could not be counted", "list", p.target.Key.String(), "error", err)
-	}
-}
 
 // writeCount returns the number of writes to the store, or 0 if the store does not count them.
 func (co *composer) writeCount() int64 {

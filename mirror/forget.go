@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -112,7 +113,9 @@ func (iv *invalidator) forget(
 		}
 	})
 	iv.entries.hot.DropAll(gone)
-	iv.flights.allowRetry(k)
+	iv.flights.Lock() // new fetches of keys whose last fetch has failed are permitted at once
+	maps.DeleteFunc(iv.flights.suspended, func(key understudy.Key, _ time.Time) bool { return key.Source == k.source.config.Name })
+	iv.flights.Unlock()
 	for _, p := range k.source.polls() {
 		if p.kind == k && iv.entries.hot.Find(p.list.Target.Key) == nil {
 			p.list.Forget()
@@ -135,17 +138,6 @@ func (iv *invalidator) forgetRecord(ctx context.Context, store Forgetter, k *kin
 		}
 	}
 	return store.ForgetRecord(ctx, k.source.config.Name, k.name, id)
-}
-
-// allowRetry permits new fetches at once of the keys of the kind's source whose last fetch has failed.
-func (fs *flights) allowRetry(k *kind) {
-	fs.Lock()
-	defer fs.Unlock()
-	for key := range fs.suspended {
-		if key.Source == k.source.config.Name {
-			delete(fs.suspended, key)
-		}
-	}
 }
 
 // DropErased removes from memory everything about some kinds of a source, or about all kinds if none is given. It

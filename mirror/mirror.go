@@ -249,7 +249,11 @@ func (m *Mirror) Run(ctx context.Context) error {
 	m.close()
 	m.media.Close()
 	m.env.work.Wait()
-	m.writer.flushLast()
+	last, cancel := context.WithTimeout(context.Background(), maxSaveTime)
+	defer cancel()
+	if left := m.writer.flushAll(last); left > 0 {
+		m.env.log.Error("mirror: some writes could not be noted in the store; a sweep or a read will find their changes", "records", left)
+	}
 	return nil
 }
 

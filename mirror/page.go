@@ -79,7 +79,12 @@ func (m *Mirror) answerRequest(ctx context.Context, a request.Request) (*request
 		return m.reader.answerAsOf(ctx, s, k, &then)
 	}
 	if a.Local != nil {
-		return m.reader.answerFromRecords(ctx, &reading{request: a, source: s, kind: k, now: now})
+		composed, err := m.composer.answerQuery(ctx, &reading{request: a, source: s, kind: k, now: now})
+		if err != nil {
+			s.counts.failed.Add(1)
+			return nil, fmt.Errorf("mirror: %s: %w", a.Target.Key, err)
+		}
+		return composed, nil
 	}
 	if k.name == "" || a.SkipStored {
 		return m.reader.forward(ctx, &reading{request: a, source: s, kind: k, now: now, storedForbidden: a.SkipStored})

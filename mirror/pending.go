@@ -157,12 +157,3 @@ func (wr *writer) flushAll(ctx context.Context) (left int) {
 	}
 	return left
 }
-
-// flushLast flushes once more after the mirror has ended. It logs how many pending invalidations are lost.
-func (wr *writer) flushLast() {
-	ctx, cancel := context.WithTimeout(context.Background(), maxSaveTime)
-	defer cancel()
-	if left := wr.flushAll(ctx); left > 0 {
-		wr.env.log.Error("mirror: some writes could not be noted in the store; a sweep or a read will find their changes", "records", left)
-	}
-}

@@ -52,7 +52,10 @@ type pollInterval struct {
 // fresh time. The rest is left for a slow or failed request. The time varies at random, so that lists are not all
 // polled at the same time. A list that changes often is polled more often.
 func (po *poller) keepWarm(p *poll) {
-	po.restorePoll(p)
+	// a page that is still fresh is not fetched again after a restart
+	if h, ok, err := po.holdings.find(po.env.ctx, p.list.Target, p.kind, po.env.now()); err == nil && ok && h.state == current {
+		p.list.SetNewest(h.page, true)
+	}
 	r := pollInterval{pace: warm.NewPace()}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -143,15 +146,6 @@ func (po *poller) replacePolls(source string, change func(*polled)) error {
 		}
 	}
 	return nil
-}
-
-// restorePoll looks up when the page was last stored, so that a fresh page is not fetched again after a restart.
-func (po *poller) restorePoll(p *poll) {
-	now := po.env.now()
-	h, ok, err := po.holdings.find(po.env.ctx, p.list.Target, p.kind, now)
-	if err == nil && ok && h.state == current {
-		p.list.SetNewest(h.page, true)
-	}
 }
 
 // tryPoll fetches the page once, and counts the failures since the last success.

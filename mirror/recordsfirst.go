@@ -14,16 +14,6 @@ import (
 	"understudy/spec"
 )
 
-// answerFromRecords answers a query that upstream has no parameters for. The answer is composed from records or is an error.
-func (rd *reader) answerFromRecords(ctx context.Context, r *reading) (*request.Response, error) {
-	a, err := rd.composer.answerQuery(ctx, r)
-	if err != nil {
-		r.source.counts.failed.Add(1)
-		return nil, fmt.Errorf("mirror: %s: %w", r.request.Target.Key, err)
-	}
-	return a, nil
-}
-
 // answerQuery composes the answer to a query. If a write has touched the kind, it first waits until the newest page
 // shows the result of the write.
 func (co *composer) answerQuery(ctx context.Context, r *reading) (*request.Response, error) {

@@ -105,7 +105,10 @@ func (a *ListAnswer) FindNextPage() (next understudy.Key, end understudy.Query, 
 	switch {
 	case err != nil:
 	case to.Link != "":
-		next, err = a.followLink(to.Link)
+		var link understudy.Key
+		if link, err = a.resolveLink(to.Link); err == nil {
+			next, err = a.checkNext(link)
+		}
 	case to.Param.Name != "":
 		next, err = a.buildNextKey(p, to.Param)
 	case to.Open.Kind == understudy.OpenUnlinked && a.Target.List.IsComplete():
@@ -165,15 +168,6 @@ func (a *ListAnswer) RelatedPages() (q understudy.Query) {
 }
 
 var errSamePage = errors.New("the link to the next page leads to this page again")
-
-// followLink returns the key of the next page from a link.
-func (a *ListAnswer) followLink(link string) (understudy.Key, error) {
-	next, err := a.resolveLink(link)
-	if err != nil {
-		return understudy.Key{}, err
-	}
-	return a.checkNext(next)
-}
 
 // resolveLink returns the key of a link. The link's host is never used, so a link cannot send requests or the
 // credential elsewhere.

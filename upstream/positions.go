@@ -114,20 +114,11 @@ func (p *memberValue) read(body, member []byte, v jsonspan.Value, w *want) bool 
 	case jsonspan.MatchName(member, w.name):
 		p.value, p.whole = v, true
 	case w.rest != "" && !p.whole && jsonspan.MatchName(member, w.head):
-		p.value = findInside(body, v, w.rest)
+		p.value, _ = jsonspan.Find(body, v, w.rest)
 	default:
 		return false
 	}
 	return true
-}
-
-// findInside follows the rest of a dotted name into v. It returns None if the value is missing.
-func findInside(body []byte, v jsonspan.Value, rest string) jsonspan.Value {
-	if rest == "" {
-		return v
-	}
-	v, _ = jsonspan.Find(body, v, rest)
-	return v
 }
 
 // Limits of records. A page with more rows would delay every other save. A longer text is not accepted as an id.

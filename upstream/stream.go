@@ -76,7 +76,7 @@ func (s *stream) Close() error {
 		s.quiet.Stop()
 		s.done()
 		if s.hasSlot {
-			s.c.media.release()
+			<-s.c.media.slots
 		}
 	})
 	return nil
@@ -98,8 +98,6 @@ func (w *originPolicy) enter(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
-
-func (w *originPolicy) release() { <-w.slots }
 
 // maxHeader is the maximum length in bytes of a header value that is forwarded.
 const maxHeader = 256

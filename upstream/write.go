@@ -11,7 +11,6 @@ import (
 	"understudy"
 	"understudy/kit/retry"
 	"understudy/request"
-	"understudy/spec"
 )
 
 // writeQueue is the maximum time that a write may wait for the budget. SDKs give up after ten seconds, and nobody
@@ -95,7 +94,9 @@ func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *underst
 		}
 		c.budget.Release()
 		if err == nil && failed == nil && a.bodyErr == nil {
-			failed = writeFailure(c.o.Source.Spec, a)
+			if e := answerFailure(c.o.Source.Spec, a); e.Why != understudy.FailNone {
+				failed = &e
+			}
 		}
 		if a == nil || failed == nil || !a.signature.canRetry(failed) {
 			c.note(g.key, a, failed, probe)
@@ -106,14 +107,6 @@ func (g *attempt) write(ctx context.Context, w request.Write) (*answer, *underst
 			c.breaker.RecordUnusedProbe()
 		}
 	}
-}
-
-// writeFailure returns what an answer to a write says about the upstream's health, or nil if the upstream works.
-func writeFailure(s *spec.Spec, a *answer) *understudy.UpstreamError {
-	if e := answerFailure(s, a); e.Why != understudy.FailNone {
-		return &e
-	}
-	return nil
 }
 
 // note reports the result of a write to the breaker and the counters. A write without an answer and without a failure

@@ -30,7 +30,11 @@ func (c *explainCmd) Run(ctx context.Context, p *process) error {
 	if one {
 		return c.explainRecord(ctx, p, source, kind, id)
 	}
-	gate, err := c.readGate(p)
+	cfg, folder, err := c.Place.readSettings(p)
+	if err != nil {
+		return err
+	}
+	_, gate, err := readGate(cfg, folder)
 	if err != nil {
 		return err
 	}
@@ -61,16 +65,6 @@ func (c *explainCmd) Run(ctx context.Context, p *process) error {
 		}
 		return err
 	})
-}
-
-// readGate returns the gate that the settings define.
-func (c *explainCmd) readGate(p *process) (*access.Gate, error) {
-	cfg, folder, err := c.Place.readSettings(p)
-	if err != nil {
-		return nil, err
-	}
-	_, gate, err := readGate(cfg, folder)
-	return gate, err
 }
 
 // explainRecord prints what a role sees of a stored record.

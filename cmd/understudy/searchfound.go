@@ -179,7 +179,11 @@ func (h *searchHit) row(columns []string) hitRow {
 				text = string(raw)
 			}
 			if text != "" {
-				parts = append(parts, shortenValue(terminal.Printable(text)))
+				shown := []rune(terminal.Printable(text))
+				if len(shown) > maxValue {
+					shown = append(shown[:maxValue], '…')
+				}
+				parts = append(parts, string(shown))
 			}
 		}
 		row.text = strings.Join(parts, "  ")
@@ -189,13 +193,6 @@ func (h *searchHit) row(columns []string) hitRow {
 
 // maxValue is the maximum length in characters of a value in the table.
 const maxValue = 80
-
-func shortenValue(text string) string {
-	if r := []rune(text); len(r) > maxValue {
-		return string(r[:maxValue]) + "…"
-	}
-	return text
-}
 
 // markWords returns a snippet with the found words in bold. marks has the start and the end of each word, in bytes.
 func markWords(text string, marks [][2]int) string {

@@ -89,8 +89,9 @@ func (c *serveCmd) serve(ctx context.Context, p *process) (answered bool, err er
 	if err != nil {
 		return false, err
 	}
-	hup, stop := hangupSignals()
-	defer stop()
+	hup := make(chan os.Signal, 1) // one waiting signal is enough, because the settings are read after it was sent
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
 	defer showLocksOnQuit(p.stderr)()
 	again := func() (*config.Settings, error) {
 		cfg, _, _, err := c.readSettings(p)
@@ -243,14 +244,6 @@ func printAnswering(p *process, now time.Time) {
 
 // printReady prints the last line before the server answers requests. Scripts wait for this line.
 func printReady(w io.Writer) { fmt.Fprintln(w, "Ctrl-C ends it") }
-
-// hangupSignals returns a channel that receives the signal SIGHUP, which means that the server must read its settings
-// again. stop ends that.
-func hangupSignals() (<-chan os.Signal, func()) {
-	ch := make(chan os.Signal, 1) // one waiting signal is enough, because the settings are read after it was sent
-	signal.Notify(ch, syscall.SIGHUP)
-	return ch, func() { signal.Stop(ch) }
-}
 
 // showLocksOnQuit prints the locks at SIGQUIT before Go prints all stacks and ends the process, until stop is called. Windows has no
 // SIGQUIT.

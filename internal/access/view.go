@@ -163,17 +163,13 @@ func (s *Visibility) show(p *understudy.Page) (*View, error) {
 		return nil, err
 	}
 	if p.Sum != [16]byte{} {
-		g.views.keep(key, v)
+		if v.Unredacted {
+			g.views.views.Put(key, &cachedView{}, viewOverhead)
+		} else {
+			g.views.views.Put(key, &cachedView{v}, int64(cap(v.Body))+viewOverhead)
+		}
 	}
 	return v, nil
-}
-
-func (c *viewCache) keep(key viewKey, v *View) {
-	if v.Unredacted {
-		c.views.Put(key, &cachedView{}, viewOverhead)
-		return
-	}
-	c.views.Put(key, &cachedView{v}, int64(cap(v.Body))+viewOverhead)
 }
 
 // wholeView returns the view of a page of which nothing is hidden.
@@ -311,15 +307,11 @@ func (n *node) appendMasked(dst []byte, h *Hasher, text string) []byte {
 	case Hash:
 		return h.append(dst, text, n.phone)
 	case Country:
-		return appendCountry(append(dst, mask...), text)
+		dst = append(dst, mask...)
+		if p := understudy.ParsePhone(text); p.HasCountryCode {
+			dst = append(dst, e164.Country(p.Digits)...)
+		}
+		return dst
 	}
 	return query.AppendLast4(append(dst, mask...), text)
-}
-
-// appendCountry appends the country of a number that begins with a country code. For any other text it appends nothing.
-func appendCountry(dst []byte, text string) []byte {
-	if p := understudy.ParsePhone(text); p.HasCountryCode {
-		return append(dst, e164.Country(p.Digits)...)
-	}
-	return dst
 }

@@ -254,14 +254,6 @@ func checkSingle(body io.ReadCloser) (io.ReadCloser, error) {
 	}{in, body}, nil
 }
 
-// toolContext returns the context of a tool. This context also ends with the request, which the SDK does not ensure
-// in all revisions of the protocol.
-func (v *exchange) toolContext(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(v.ctx, cancel)
-	return ctx, func() { stop(); cancel() }
-}
-
 // recordAction records what the caller does, before the response is sent.
 func (v *exchange) recordAction(ctx context.Context, e understudy.AuditEntry) error {
 	e.Caller, e.AsPerson, e.Request = v.caller, true, accesslog.LineOf(v.ctx).ID

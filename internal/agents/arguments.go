@@ -154,7 +154,11 @@ func (v *exchange) sentence(ctx context.Context, name string, err error) string 
 		return "There is no such record. Check the id, or find it by search or list."
 	case errors.Is(err, understudy.ErrIndexing), errors.Is(err, understudy.ErrNotMirrored), errors.Is(err, understudy.ErrInvalid),
 		errors.Is(err, understudy.ErrForbidden):
-		return plainText(err)
+		text := understudy.PlainText(err)
+		for _, kind := range []error{understudy.ErrNotMirrored, understudy.ErrIndexing} {
+			text = strings.TrimPrefix(text, kind.Error()+": ")
+		}
+		return text
 	case errors.Is(err, errComputing):
 		return "The API is still computing this. Ask again in a moment."
 	case errors.Is(err, understudy.ErrUnavailable), errors.Is(err, understudy.ErrNoStoredAnswer):
@@ -162,13 +166,4 @@ func (v *exchange) sentence(ctx context.Context, name string, err error) string 
 	}
 	v.srv.o.Logger.ErrorContext(ctx, "agents: a tool failed", "tool", name, "err", err)
 	return "Something went wrong here; the log of the server says what."
-}
-
-// plainText returns an error's text for an agent, without the prefixes that name its kind and our packages.
-func plainText(err error) string {
-	text := understudy.PlainText(err)
-	for _, kind := range []error{understudy.ErrNotMirrored, understudy.ErrIndexing} {
-		text = strings.TrimPrefix(text, kind.Error()+": ")
-	}
-	return text
 }

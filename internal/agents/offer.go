@@ -157,27 +157,24 @@ func (v *exchange) protocolServer() *mcp.Server {
 	for _, t := range v.offer.tools {
 		run := v.offer.run[t.Name]
 		s.AddTool(t, func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			ctx, end := v.toolContext(ctx)
-			defer end()
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(v.ctx, cancel)() // the SDK does not end the context with the request in all revisions of the protocol
 			out, err := run(ctx, v, r.Params.Arguments)
 			if err != nil {
 				failed := &mcp.CallToolResult{}
 				failed.SetError(errors.New(v.sentence(ctx, t.Name, err)))
 				return failed, nil
 			}
-			return newResult(out)
+			data, err := json.Marshal(out)
+			if err != nil {
+				return nil, fmt.Errorf("agents: answer: %w", err)
+			}
+			// clients that do not support structured data read the text
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(data)}}, StructuredContent: json.RawMessage(data)}, nil
 		})
 	}
 	return s
-}
-
-// newResult returns a result as structured data, and as text for clients that do not support structured data.
-func newResult(out any) (*mcp.CallToolResult, error) {
-	data, err := json.Marshal(out)
-	if err != nil {
-		return nil, fmt.Errorf("agents: answer: %w", err)
-	}
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(data)}}, StructuredContent: json.RawMessage(data)}, nil
 }
 
 // keyOf returns a filter's name as a property name. Clients accept only letters, digits and _.- in it, so the

@@ -105,7 +105,8 @@ func (l *Log) RecordAction(ctx context.Context, e understudy.AuditEntry) error {
 	program := e.Caller.Source != "" && !e.AsPerson
 	if !l.policy.Load().mustList(e.Caller, e.Action, program) {
 		if !e.IsFollowUp() { // the action was already counted before it was performed
-			l.counts.add(e)
+			l.counts.total.Add(1)
+			l.counts.put(countKey{e.Caller.Name, e.Caller.Role(), e.Source, e.Kind, e.Action}, count{1, int64(e.Rows)})
 		}
 		return nil
 	}

@@ -27,11 +27,6 @@ type counts struct {
 
 type count struct{ answers, rows int64 }
 
-func (c *counts) add(e understudy.AuditEntry) {
-	c.total.Add(1)
-	c.put(countKey{e.Caller.Name, e.Caller.Role(), e.Source, e.Kind, e.Action}, count{1, int64(e.Rows)})
-}
-
 // put adds n to the count of key. If there are too many keys, it adds n to the count of the action.
 func (c *counts) put(key countKey, n count) {
 	c.mu.Lock()

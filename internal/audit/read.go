@@ -94,7 +94,13 @@ func (r Reader) Search(ctx context.Context, f Filter) (*Found, error) {
 			found.Looked = newest.entry.At
 		}
 		if newest.timedOut || len(found.Entries) == f.Limit {
-			found.Next = nextPosition(chains)
+			var parts []string // a line number for each chain, where the next search continues
+			for _, c := range chains {
+				if n := c.entry.Number + 1; !c.done && n > 1 {
+					parts = append(parts, c.id+":"+strconv.FormatUint(n, 10))
+				}
+			}
+			found.Next = strings.Join(parts, ",")
 			return found, nil
 		}
 		found.Entries = append(found.Entries, newest.entry)
@@ -134,17 +140,6 @@ func newestOf(chains []*cursor) (newest *cursor) {
 		}
 	}
 	return newest
-}
-
-// nextPosition returns where the next search continues: a line number for each chain.
-func nextPosition(chains []*cursor) string {
-	var parts []string
-	for _, c := range chains {
-		if n := c.entry.Number + 1; !c.done && n > 1 {
-			parts = append(parts, c.id+":"+strconv.FormatUint(n, 10))
-		}
-	}
-	return strings.Join(parts, ",")
 }
 
 // openCursors returns a cursor for each chain, at the position where the search begins.

@@ -147,7 +147,9 @@ func (p *Proxy) serveTLS(w http.ResponseWriter, host string) {
 	}
 	p.running.Add(1)
 	defer p.running.Done()
-	c := tls.Server(p.newConn(nc, host), p.tls)
+	p.counts.made.Add(1)
+	p.counts.open.Add(1)
+	c := tls.Server(&conn{nc, host, sync.OnceFunc(func() { p.counts.open.Add(-1) })}, p.tls)
 	_ = c.SetDeadline(p.o.Now().Add(p.o.HandshakeTimeout))
 	if err := c.HandshakeContext(p.ctx); err != nil {
 		refuseHTTP(err)

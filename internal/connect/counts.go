@@ -4,7 +4,6 @@ package connect
 
 import (
 	"net"
-	"sync"
 	"sync/atomic"
 )
 
@@ -36,13 +35,6 @@ type conn struct {
 	net.Conn
 	host    string // the host of the tunnel
 	onClose func() // decrements the count of open tunnels; effective only once
-}
-
-// newConn wraps a connection and counts it as open.
-func (p *Proxy) newConn(nc net.Conn, host string) *conn {
-	p.counts.made.Add(1)
-	p.counts.open.Add(1)
-	return &conn{nc, host, sync.OnceFunc(func() { p.counts.open.Add(-1) })}
 }
 
 // Close closes the connection.

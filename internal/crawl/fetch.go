@@ -42,15 +42,6 @@ type jobRun struct {
 	sights overlap.Sights
 }
 
-// weigh adds to the memory that the run reports.
-func (t *jobRun) weigh(ctx context.Context, by int64) error {
-	t.mu.Lock()
-	t.weight += by
-	sum := t.weight
-	t.mu.Unlock()
-	return wrapMemoryError(t.run.Weigh(ctx, sum))
-}
-
 // memoryError is the error of a run for which there is not enough memory now.
 type memoryError struct{ error }
 

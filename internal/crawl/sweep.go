@@ -51,7 +51,11 @@ func (s *sweepRun) add(ctx context.Context, f *folder.Folder, ids ...entry) erro
 		}
 		weight += len(e.id) + len(e.parent) + perEntry
 	}
-	return s.job.weigh(ctx, int64(weight))
+	s.job.mu.Lock()
+	s.job.weight += int64(weight)
+	sum := s.job.weight
+	s.job.mu.Unlock()
+	return wrapMemoryError(s.job.run.Weigh(ctx, sum))
 }
 
 // missingRecords returns the entries that were stored and not seen.

@@ -12,7 +12,6 @@ import (
 	"understudy/internal/query"
 	"understudy/kit/jsonspan"
 	"understudy/request"
-	"understudy/spec"
 )
 
 const (
@@ -148,7 +147,11 @@ func (f *Forecasts) take(ctx context.Context, page *understudy.Page) {
 		f.mu.Lock()
 		since := page.At.Sub(f.lastSampleAt[s])
 		f.mu.Unlock()
-		value := numberOf(page.Body, doc, field)
+		v, _ := jsonspan.Find(page.Body, doc, field.Name)
+		value := jsonspan.Text(page.Body, v) // the number as upstream wrote it
+		if _, ok := query.ParseDecimal(value); !ok {
+			value = ""
+		}
 		if value == "" || since < field.SampleInterval() && since >= 0 {
 			continue
 		}
@@ -176,14 +179,4 @@ func unitName(s understudy.Series) string { return "forecast unit " + s.String()
 func (f *Forecasts) Unit(ctx context.Context, s understudy.Series) string {
 	unit, _ := f.o.KV.Value(ctx, unitName(s))
 	return string(unit)
-}
-
-// numberOf returns the number in a field as upstream wrote it, or "" if the field contains no number.
-func numberOf(body []byte, doc jsonspan.Value, field *spec.Field) string {
-	v, _ := jsonspan.Find(body, doc, field.Name)
-	text := jsonspan.Text(body, v)
-	if _, ok := query.ParseDecimal(text); !ok {
-		return ""
-	}
-	return text
 }

@@ -196,7 +196,8 @@ func (a *api) writeErrors(w *writer) {
 		codes := map[string]string{}
 		if len(f.codePath) > 0 {
 			if codes = a.codes(f); codes == nil {
-				f.template = removeCode(f.template)
+				f.template = regexp.MustCompile(`,?"(?:[^"\\]|\\.)*":\{code\}`).ReplaceAllString(f.template, "")
+				f.template = strings.ReplaceAll(f.template, "{,", "{")
 				a.noteOnce("", "errors: the codes of the API's errors are not known, so Understudy's own errors have no code; add them to errors.codes")
 			}
 		}
@@ -219,12 +220,6 @@ func (a *api) writeWords(w *writer, key string, all map[string]string, why strin
 		f.addText(word, text)
 	}
 	w.writeEntry(1, key, f.String(), why)
-}
-
-// removeCode returns the template without the member that contains {code}.
-func removeCode(template string) string {
-	template = regexp.MustCompile(`,?"(?:[^"\\]|\\.)*":\{code\}`).ReplaceAllString(template, "")
-	return strings.ReplaceAll(template, "{,", "{")
 }
 
 // Names and values of the members by which a response states its success or failure.

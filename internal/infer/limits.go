@@ -151,8 +151,13 @@ func (a *api) findRateHeaders(l *limits) {
 		}
 	}
 	if len(remaining) > 1 {
-		others := joinNamesExcept(remaining, first)
-		a.noteOnce("", "limits: there are several; only "+first.Name+" is read, not "+others)
+		var others []string
+		for _, t := range remaining {
+			if t != first && len(others) < 3 {
+				others = append(others, t.Name)
+			}
+		}
+		a.noteOnce("", "limits: there are several; only "+first.Name+" is read, not "+strings.Join(others, ", "))
 	}
 	usual := true
 	for field, value := range map[string]string{"Limit": l.spec.Limit, "Remaining": l.spec.Remaining, "Reset": l.spec.Reset} {
@@ -168,17 +173,6 @@ func (a *api) findRateHeaders(l *limits) {
 	}
 	l.why["limit"], l.why["remaining"] = "the maximum number of requests", "how many requests are left"
 	l.why["reset"] = "when the limit is reset"
-}
-
-// joinNamesExcept returns the names of at most three fields other than except, separated by commas.
-func joinNamesExcept(all []*openapi.ResponseHeader, except *openapi.ResponseHeader) string {
-	var out []string
-	for _, t := range all {
-		if t != except && len(out) < 3 {
-			out = append(out, t.Name)
-		}
-	}
-	return strings.Join(out, ", ")
 }
 
 // isResetInSeconds reports whether a field gives the seconds until the window ends, not a timestamp.

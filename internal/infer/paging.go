@@ -293,7 +293,11 @@ func (c *pagination) usePageNumber(op *openapi.Operation, e *envelope) bool {
 
 // findEnd finds the member or header field that shows whether a page is the last, for paging by number or offset.
 func (c *pagination) findEnd(op *openapi.Operation, e *envelope) {
-	if p := e.findTotal(); p != nil {
+	p := e.find("integer", totalNames...)
+	if all := e.find("integer", "count"); all != nil && all.schema.Description() == countsAllText {
+		p = all
+	}
+	if p != nil {
 		c.rules.Total, c.why["total"] = p.path, "the number of rows on all pages"
 	}
 	if p := e.findMore(); p != nil {

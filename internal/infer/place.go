@@ -147,14 +147,6 @@ func (e *envelope) findMore() *envelopeMember {
 	return nil
 }
 
-// findTotal returns the member that holds the number of rows on all pages.
-func (e *envelope) findTotal() *envelopeMember {
-	if p := e.find("integer", "count"); p != nil && p.schema.Description() == countsAllText {
-		return p
-	}
-	return e.find("integer", totalNames...)
-}
-
 // hasOnly reports whether the enum values or the example of a member contain nothing but the given words.
 func (p *envelopeMember) hasOnly(words []string) bool {
 	said := p.schema.Enum()

@@ -40,7 +40,12 @@ func (v *exchange) fail(err error) {
 	v.decideClose()
 	v.restrictContent()
 	setSourceRate(v)
-	f := v.failure(err)
+	f, own := v.ownFailure(err)
+	if !own {
+		f.Status = understudy.Status(err)
+		f.Word, f.Message = errorWords[f.Status], message(err)
+	}
+	f.Path, _, _ = strings.Cut(v.r.RequestURI, "?")
 	if f.Status == http.StatusInternalServerError {
 		v.proxy.o.Logger.Error("request failed", "id", v.id(), "method", v.r.Method, "err", err)
 	}
@@ -105,17 +110,6 @@ var errorWords = map[int]string{
 	http.StatusInternalServerError: access.Server,
 	http.StatusServiceUnavailable:  access.Server,
 	http.StatusGatewayTimeout:      access.Server,
-}
-
-// failure returns the error response for an error.
-func (v *exchange) failure(err error) access.Failure {
-	f, own := v.ownFailure(err)
-	if !own {
-		f.Status = understudy.Status(err)
-		f.Word, f.Message = errorWords[f.Status], message(err)
-	}
-	f.Path, _, _ = strings.Cut(v.r.RequestURI, "?")
-	return f
 }
 
 // ownFailure returns the error response for an error that the proxy itself produced. own is false for any other error.

@@ -473,7 +473,13 @@ func (v *exchange) findTarget(header understudy.Query) (*spec.Target, error) {
 	}
 	t, err := v.proxy.o.Source.Spec.Resolve(v.proxy.o.Source.Name, path, params)
 	if err == nil {
-		t, err = withHeader(t, header)
+		if t.Media != nil { // media content has one type
+			header = header.Remove(func(p understudy.Param) bool { return p.Name == "Accept" })
+			if len(header) > 0 {
+				return nil, fmt.Errorf("proxy: %w: a request for contents can't have the header %s", understudy.ErrInvalid, header[0].Name)
+			}
+		}
+		t, err = t.WithHeader(header)
 	}
 	if err != nil {
 		return nil, err
@@ -481,15 +487,4 @@ func (v *exchange) findTarget(header understudy.Query) (*spec.Target, error) {
 	v.line.RedactedTarget = string(v.proxy.o.Log.AppendTarget(nil, uri))
 	v.proxy.targets.Put(strings.Clone(key), parsedTarget{t, v.line.RedactedTarget}, int64(5*len(key)+targetWeight))
 	return t, nil
-}
-
-// withHeader returns a target whose key includes header fields. Media content has one type, so Accept is left out for it.
-func withHeader(t *spec.Target, header understudy.Query) (*spec.Target, error) {
-	if t.Media != nil {
-		header = header.Remove(func(p understudy.Param) bool { return p.Name == "Accept" })
-		if len(header) > 0 {
-			return nil, fmt.Errorf("proxy: %w: a request for contents can't have the header %s", understudy.ErrInvalid, header[0].Name)
-		}
-	}
-	return t.WithHeader(header)
 }

@@ -97,11 +97,3 @@ func (t *twilio) timeToNextEvent(now time.Time, schedules []*schedule) time.Dura
 	}
 	return next.Sub(now)
 }
-
-// wake tells run that the clock of the simulated world has been advanced.
-func (t *twilio) wake() {
-	select {
-	case t.clockMoved <- struct{}{}:
-	default:
-	}
-}

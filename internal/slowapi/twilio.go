@@ -126,7 +126,10 @@ func (t *twilio) advance(raw []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.wake()
+	select {
+	case t.clockMoved <- struct{}{}:
+	default:
+	}
 	return advanceAnswer{Clock: at, Moved: moved, Created: created}, nil
 }
 

@@ -3,6 +3,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"understudy"
 
 	"understudy/internal/store/annotations"
 	"understudy/internal/store/catalog"
@@ -78,7 +81,9 @@ type counts struct {
 // Open opens the store. It creates the file if it is missing or empty. It does not touch a file that is damaged,
 // belongs to another program, or was written by a newer Understudy. The error then says so in one sentence.
 func Open(ctx context.Context, o Options) (*DB, error) {
-	o = o.withDefaults()
+	understudy.SetDefaults(&o.Logger, &o.Now)
+	o.SaveTime = cmp.Or(max(o.SaveTime, 0), 2*time.Second)
+	o.Readers = cmp.Or(max(o.Readers, 0), 4)
 	engine, words, err := newEngine(&o)
 	if err != nil {
 		return nil, err

@@ -5,11 +5,9 @@
 package store
 
 import (
-	"cmp"
 	"log/slog"
 	"time"
 
-	"understudy"
 	"understudy/internal/store/db"
 	"understudy/spec"
 )
@@ -39,13 +37,6 @@ type Options struct {
 	Logger  *slog.Logger     // receives warnings and errors; nil means that nothing is logged
 
 	unfinished bool // opens a copy that Move has not finished
-}
-
-func (o Options) withDefaults() Options {
-	understudy.SetDefaults(&o.Logger, &o.Now)
-	o.SaveTime = cmp.Or(max(o.SaveTime, 0), 2*time.Second)
-	o.Readers = cmp.Or(max(o.Readers, 0), 4)
-	return o
 }
 
 // maxLog is the size in bytes from which the log is copied into the database file.

@@ -103,7 +103,11 @@ func serveRecord(q *page.Exchange) error {
 	if len(rows) != 1 {
 		return q.Rights.NewRefusal(q.Kind, q.Answer.Page.Status, view.Body)
 	}
-	p.readUncountedLists(rows[0], lists)
+	for _, a := range lists {
+		if a.isEmpty = p.hasRowCount(a) && hasNoRows(a.list, rows[0]); !a.isEmpty {
+			p.readList(a)
+		}
+	}
 	marked := own.Wait(q)
 	s := q.CellContext(q.Kind, q.Source.AddressVars(t, t.Instance.ID), marked)
 	s.Seconds, s.Filters = true, map[string]string{}
@@ -291,20 +295,15 @@ func (rv *recordView) drawGroup(p *detailPage, s *page.CellContext, row access.R
 		}
 		out.Cells = append(out.Cells, cl)
 		out.Closed = out.Closed && cl.Class == "address"
-		rv.setHeadCell(p, c, cl)
+		if c.Spec.Name == rv.q.Kind.Spec.Clock && cl.Stamp != "" {
+			p.When = cl // the head of the page shows the record's time and state, too
+			p.When.Label = c.Words
+		}
+		if c.Shape == plan.Pill && cl.Tone != "hidden" && p.Status.State.Text == "" {
+			p.Status.State = cl
+		}
 	}
 	return out
-}
-
-// setHeadCell shows a cell in the head of the page too, if it has the record's time or state.
-func (rv *recordView) setHeadCell(p *detailPage, c *plan.Column, cl page.Cell) {
-	if c.Spec.Name == rv.q.Kind.Spec.Clock && cl.Stamp != "" {
-		p.When = cl
-		p.When.Label = c.Words
-	}
-	if c.Shape == plan.Pill && cl.Tone != "hidden" && p.Status.State.Text == "" {
-		p.Status.State = cl
-	}
 }
 
 // indentJSON returns a JSON value with one member a line. It does not change how strings are escaped.

@@ -75,16 +75,6 @@ func (rv *recordView) hasRowCount(a *relatedRead) bool {
 	return a.list.Spec.Count != "" && a.list.Parent.Kind == rv.q.Kind
 }
 
-// readUncountedLists starts all reads that have not started. It skips the lists that are empty according to a field
-// of the record.
-func (rv *recordView) readUncountedLists(row access.Row, lists []*relatedRead) {
-	for _, a := range lists {
-		if a.isEmpty = rv.hasRowCount(a) && hasNoRows(a.list, row); !a.isEmpty {
-			rv.readList(a)
-		}
-	}
-}
-
 // readList starts to read a list of the record, unless it has started before. Some lists become empty upstream when
 // the record ends, such as the participants of a conference. In this case readList reads the rows from the store.
 func (rv *recordView) readList(a *relatedRead) {

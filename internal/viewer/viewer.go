@@ -51,7 +51,13 @@ func New(o page.Options) (*Viewer, error) {
 
 // ServeHTTP answers a request for a page, a file or a form.
 func (v *Viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	setSecurityHeaders(w.Header())
+	h := w.Header()
+	h.Set("Content-Security-Policy", contentSecurityPolicy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Robots-Tag", "noindex") // search engines must index nothing, so every response has this header
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	w = jsonhttp.SignErrors(w)
 	if strings.HasPrefix(r.URL.Path, page.ControlPrefix) {
 		if _, pattern := v.controlMux.Handler(r); pattern != "" {
@@ -75,12 +81,3 @@ func (v *Viewer) ServeFramed(w http.ResponseWriter, r *http.Request, name, title
 // contentSecurityPolicy allows pages to load only files of the viewer itself.
 const contentSecurityPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; " +
 	"img-src 'self' data:; media-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-
-func setSecurityHeaders(h http.Header) {
-	h.Set("Content-Security-Policy", contentSecurityPolicy)
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("X-Robots-Tag", "noindex") // search engines must index nothing, so every response has this header
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-}

@@ -218,19 +218,15 @@ func valueOf(body map[string]any, field string) string {
 			return valueOf(v, rest)
 		}
 	case string:
-		return oneLine(v)
+		v = strings.Join(strings.FieldsFunc(v, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+		if utf8.RuneCountInString(v) > maxFactCharacters {
+			v = string([]rune(v)[:maxFactCharacters]) + "…"
+		}
+		return v
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64)
 	case bool:
 		return strconv.FormatBool(v)
 	}
 	return ""
-}
-
-func oneLine(s string) string {
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
-	if utf8.RuneCountInString(s) > maxFactCharacters {
-		s = string([]rune(s)[:maxFactCharacters]) + "…"
-	}
-	return s
 }

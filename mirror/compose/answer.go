@@ -220,15 +220,10 @@ func (l *listRequest) pageURI(base string, page int64, param, token string) stri
 	if len(q) == 0 {
 		out = out[:len(base)-1] // removes the & or ? at the end of the query
 	}
-	return escapeSpaces(string(out))
-}
-
-// escapeSpaces replaces each plus sign in the query of a link by %20. Understudy's keys write a space as a plus sign,
-// and a plus sign as %2B. The path is not changed.
-func escapeSpaces(link string) string {
-	path, query, found := strings.Cut(link, "?")
-	if !found || !strings.Contains(query, "+") {
-		return link
+	// keys write a space as a plus sign, and a plus sign as %2B
+	path, query, found := strings.Cut(string(out), "?")
+	if !found {
+		return path
 	}
 	return path + "?" + strings.ReplaceAll(query, "+", "%20")
 }

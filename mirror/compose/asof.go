@@ -200,7 +200,10 @@ func (p *historyReader) fill(list *List, t *spec.Target) error {
 func (p *historyReader) findUnclocked(list *List, w query.RangeScan, below query.OrderKey, k *spec.Kind) ([]query.Hit, error) {
 	w.NoClock, w.Below.Clock, w.Below.Record = true, 0, 0
 	var loose []query.Hit
-	most := list.MaxRecords()
+	most := list.place.skip + list.place.size + 1
+	if list.place.stop != 0 {
+		most = 0 // all are needed
+	}
 	full := false
 	err := p.history.ScanRecordsAt(p.ctx, w, p.at, func(rec *understudy.Record, _ int64) bool {
 		at := Place(k, rec.Body)

@@ -197,14 +197,6 @@ func (l *List) SetStart(p query.OrderKey) {
 // HasRecord reports whether any page of the list shows a record.
 func (l *List) HasRecord(f query.Hit) bool { return !l.isEmpty && l.matchRecord(f) }
 
-// MaxRecords returns how many of the records in the query of Seek are enough to make the page. It returns 0 if all are needed.
-func (l *List) MaxRecords() int64 {
-	if l.place.stop != 0 {
-		return 0
-	}
-	return l.place.skip + l.place.size + 1
-}
-
 // Take adds one record. Records must come in the order of Seek. It returns false if the page needs no more. The list
 // keeps a reference to the record's body.
 func (l *List) Take(f query.Hit) bool {

@@ -86,7 +86,13 @@ func (l *List) addEqualFilter(f *spec.Filter, value string) error {
 		value = strconv.FormatBool(asked)
 	}
 	if f.ListMatch != "" {
-		l.addValuesFilter(f, strings.Split(value, ","))
+		values := strings.Split(value, ",") // a record must have one of them, or all
+		if f.ListMatch == "one" && l.req.target.Kind.Field(f.Field) != nil && !strings.Contains(f.Field, ".") &&
+			!l.req.isScanned(f.Field) && !f.FoldCase {
+			l.seek.Predicates = append(l.seek.Predicates, query.Predicate{Field: f.Field, Any: values})
+		}
+		head, rest, _ := strings.Cut(f.Field, ".")
+		l.addTest(head, query.Elements{Member: rest, Texts: values, All: f.ListMatch == "all", FoldCase: f.FoldCase})
 		return nil
 	}
 	if f.FoldCase {
@@ -99,16 +105,6 @@ func (l *List) addEqualFilter(f *spec.Filter, value string) error {
 	}
 	l.addEqual(f.Field, value)
 	return nil
-}
-
-// addValuesFilter adds a filter with several values, of which a record must have one or all.
-func (l *List) addValuesFilter(f *spec.Filter, values []string) {
-	if f.ListMatch == "one" && l.req.target.Kind.Field(f.Field) != nil && !strings.Contains(f.Field, ".") &&
-		!l.req.isScanned(f.Field) && !f.FoldCase {
-		l.seek.Predicates = append(l.seek.Predicates, query.Predicate{Field: f.Field, Any: values})
-	}
-	head, rest, _ := strings.Cut(f.Field, ".")
-	l.addTest(head, query.Elements{Member: rest, Texts: values, All: f.ListMatch == "all", FoldCase: f.FoldCase})
 }
 
 func parseBool(value string) (is, ok bool) {

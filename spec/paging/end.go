@@ -135,7 +135,9 @@ func (r *Rules) addClues(a *Answer, step Step) Step {
 		c.readObject(a.Doc, "", 0)
 	}
 	if step.Open.Partial = c.partial; c.partial == "" {
-		step.Open.Partial = partialReason(a)
+		if what := FindError(a.Body, a.Doc); what != "" {
+			step.Open.Partial = fmt.Sprintf("the answer reports an error beside its rows (%s)", what)
+		}
 	}
 	if step.Total = r.statedTotal(a); r.Total == "" {
 		step.Total = min(1-c.total, 0) // a total found by guessing may contradict the end of the list, but never proves it

@@ -3,7 +3,6 @@
 package paging
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -68,14 +67,6 @@ func findError(body []byte, object jsonspan.Value, under string) (what string) {
 		return what == ""
 	})
 	return what
-}
-
-// partialReason returns why rows are left out if an answer has an error beside its rows, or "".
-func partialReason(a *Answer) string {
-	if what := FindError(a.Body, a.Doc); what != "" {
-		return fmt.Sprintf("the answer reports an error beside its rows (%s)", what)
-	}
-	return ""
 }
 
 // CanBeError reports whether an object may be an error, judged by the usual names of its members.

@@ -63,7 +63,10 @@ func (c *codings) newDecoder(name string, in io.Reader) (decoder, error) {
 			d.Reader, d.done = z, func() { _ = z.Reset(nil); c.zstd.Put(z) }
 		}
 	case "br":
-		z := c.openBrotli(in)
+		z, ok := c.brotli.Get().(*brotli.Reader)
+		if !ok || z.Reset(in) != nil {
+			z = brotli.NewReader(in)
+		}
 		d.Reader, d.done = z, func() { c.brotli.Put(z) }
 	case "deflate":
 		d.Reader, err = openDeflate(in)
@@ -94,13 +97,6 @@ func (c *codings) openZstd(in io.Reader) (*zstd.Decoder, error) {
 		return z, z.Reset(in)
 	}
 	return zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
-}
-
-func (c *codings) openBrotli(in io.Reader) *brotli.Reader {
-	if z, ok := c.brotli.Get().(*brotli.Reader); ok && z.Reset(in) == nil {
-		return z
-	}
-	return brotli.NewReader(in)
 }
 
 // openDeflate decodes zlib's format, which "deflate" means (RFC 9110, section 8.4.1.2), and also the raw stream

@@ -346,24 +346,19 @@ func (s *Set) applyChanges(ctx context.Context, t *Table, silent int64, changes 
 		t.progress.version++ // a follower may have been notified of a record that has no row
 	}
 	for w := range t.watchers {
-		w.notifyFollower(stored, deleted)
+		if w.follower != nil {
+			for _, r := range stored {
+				w.follower.UpdateRecord(r.Number, r)
+			}
+			for record := range deleted {
+				w.follower.UpdateRecord(record, nil)
+			}
+		}
 		if w.Ready {
 			w.watermark = max(w.watermark, last)
 		}
 	}
 	return nil
-}
-
-func (w *Watch) notifyFollower(stored []*understudy.Record, deleted map[int64]bool) {
-	if w.follower == nil {
-		return
-	}
-	for _, r := range stored {
-		w.follower.UpdateRecord(r.Number, r)
-	}
-	for record := range deleted {
-		w.follower.UpdateRecord(record, nil)
-	}
 }
 
 // mustAddRows reports whether changed records need new rows, because the table is complete or a watcher reads its rows.

@@ -163,15 +163,6 @@ func newTimesTest(ranges []timeRange) (t query.Times) {
 	return t
 }
 
-func (b *Binder) bindTime(l *predicate) {
-	ranges, ok := b.timeRanges(l.Node)
-	if !ok {
-		return
-	}
-	l.test = newTimesTest(ranges)
-	l.Term = storeTimeRange(ranges)
-}
-
 // storeTimeRange returns the store's condition for the smallest range that contains all ranges, or nil if that
 // range has no beginning and no end.
 func storeTimeRange(ranges []timeRange) *query.Predicate {

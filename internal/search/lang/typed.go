@@ -86,7 +86,10 @@ func (b *Binder) bindTyped(n *Node, in map[*KindView]string, fields []*spec.Fiel
 	case SortNumber:
 		b.bindDecimal(l, fields)
 	case SortTime:
-		b.bindTime(l)
+		if ranges, ok := b.timeRanges(l.Node); ok {
+			l.test = newTimesTest(ranges)
+			l.Term = storeTimeRange(ranges)
+		}
 	case sortBool:
 		b.bindBool(l)
 	case sortExact:

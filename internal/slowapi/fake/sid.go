@@ -4,6 +4,7 @@ package fake
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 )
 
 // mix spreads the bits of x evenly over all 64 bits (the finaliser of splitmix64).
@@ -60,22 +61,6 @@ func NewCipher(seed uint64) Cipher {
 	return c
 }
 
-// seal encrypts two numbers.
-func (c *Cipher) seal(a, b uint64) (uint64, uint64) {
-	for _, key := range c.keys {
-		a, b = b, a^mix(b^key)
-	}
-	return a, b
-}
-
-// unseal decrypts the result of seal.
-func (c *Cipher) unseal(a, b uint64) (uint64, uint64) {
-	for i := len(c.keys) - 1; i >= 0; i-- {
-		a, b = b^mix(a^c.keys[i]), a
-	}
-	return a, b
-}
-
 // owner packs the number of an account and the tag of a kind. This is the half of a SID that shows whether the SID
 // belongs to this simulated world.
 func owner(account int, tag uint64) uint64 {
@@ -84,7 +69,10 @@ func owner(account int, tag uint64) uint64 {
 
 // AppendSID appends the SID of a record.
 func (c *Cipher) AppendSID(dst []byte, prefix string, account int, tag uint64, index int64) []byte {
-	a, b := c.seal(uint64(index), owner(account, tag))
+	a, b := uint64(index), owner(account, tag)
+	for _, key := range c.keys {
+		a, b = b, a^mix(b^key)
+	}
 	var raw [16]byte
 	binary.BigEndian.PutUint64(raw[:8], a)
 	binary.BigEndian.PutUint64(raw[8:], b)
@@ -102,7 +90,10 @@ func (c *Cipher) Index(sid string, account int, tag uint64) (int64, bool) {
 	if _, err := hex.Decode(raw[:], []byte(sid[2:])); err != nil {
 		return 0, false
 	}
-	a, b := c.unseal(binary.BigEndian.Uint64(raw[:8]), binary.BigEndian.Uint64(raw[8:]))
+	a, b := binary.BigEndian.Uint64(raw[:8]), binary.BigEndian.Uint64(raw[8:])
+	for _, key := range slices.Backward(c.keys[:]) {
+		a, b = b^mix(a^key), a
+	}
 	if b != owner(account, tag) || a > 1<<62 {
 		return 0, false
 	}

@@ -111,15 +111,6 @@ func (x *Request) Match(r *Row) bool {
 	return !slices.ContainsFunc(x.conditions, func(c Condition) bool { return !c.Match(r) })
 }
 
-// matchIndex reports whether the record at an index is visible and meets all conditions.
-func (x *Request) matchIndex(i int64) bool {
-	if !x.IsVisible(i) {
-		return false
-	}
-	x.row = Row{World: x.World, Sequence: x.Sequence, Index: i}
-	return x.Match(&x.row)
-}
-
 // olderCandidate returns the highest index up to i whose record may meet the conditions. It returns -1 if there is
 // none. Candidates are the indexes from lo to hi, and the late records.
 func (x *Request) olderCandidate(i int64) int64 {
@@ -185,7 +176,11 @@ func (x *Request) walk(ctx context.Context, at, skip int64, n int, next func(int
 			if i, at = next(at); i < 0 || len(found) == n {
 				break
 			}
-			if x.matchIndex(i) {
+			if !x.IsVisible(i) {
+				continue
+			}
+			x.row = Row{World: x.World, Sequence: x.Sequence, Index: i}
+			if x.Match(&x.row) {
 				if skip--; skip < 0 {
 					found = append(found, i)
 				}

@@ -93,11 +93,6 @@ func (r *Eraser) find(ctx context.Context, source, what string) (Found, error) {
 			break
 		}
 	}
-	return f.checkFound()
-}
-
-// checkFound returns the result, or an error if the records may belong to several people.
-func (f *finding) checkFound() (Found, error) {
 	if len(f.numbers) > 1 {
 		return Found{}, fmt.Errorf("%w: %s may be one of %s; write it with its country's code, as in +14155550100", understudy.ErrInvalid,
 			f.text, strings.Join(slices.Sorted(maps.Keys(f.numbers)), ", "))

@@ -35,7 +35,14 @@ func (Table) Update(c db.Conn, writes wordrows.Pending) error {
 			st = deleteRow
 		}
 		for ; n < len(writes) && writes[n].Delete == writes[i].Delete; n++ {
-			args = appendArgs(args, &writes[n])
+			args = append(args, writes[n].Posting)
+			for _, text := range writes[n].Row {
+				if text == "" {
+					args = append(args, nil) // unlike an empty text, nil costs the driver no memory
+				} else {
+					args = append(args, text)
+				}
+			}
 		}
 		if err := c.ExecuteMany(st, 1+wordrows.Columns, args); err != nil {
 			return err
@@ -45,28 +52,10 @@ func (Table) Update(c db.Conn, writes wordrows.Pending) error {
 	return nil
 }
 
-func appendArgs(args []driver.Value, w *wordrows.Write) []driver.Value {
-	args = append(args, w.Posting)
-	for _, text := range w.Row {
-		if text == "" {
-			args = append(args, nil) // unlike an empty text, nil costs the driver no memory
-		} else {
-			args = append(args, text)
-		}
-	}
-	return args
-}
-
 // Clear implements wordrows.Table.
 func (Table) Clear(c db.Conn) error { return c.Execute(deleteAll, 0) }
 
 var selectWord = &db.Statement{Head: "SELECT term FROM word WHERE term >= ? LIMIT 1", Reads: db.Index}
-
-// FindNext returns the first word in the index that is not before from, or "" if there is none.
-func FindNext(c db.Conn, from string) (word string, err error) {
-	_, err = c.QueryRow(selectWord, []driver.Value{from}, func(r []driver.Value) { word, _ = r[0].(string) })
-	return word, err
-}
 
 // batch is the number of entries of the index that ListBeginning reads at once.
 const batch = 64

@@ -169,7 +169,8 @@ func listStale(c db.Conn) (stale []separator, err error) {
 // does, and before those of its own page. None of these comes before the next existing word.
 func checkWord(c db.Conn, text string) (stands bool, with string, err error) {
 	mark, word := text[:1], text[1:]
-	next, err := FindNext(c, word)
+	next := "" // the first word in the index that is not before word
+	_, err = c.QueryRow(selectWord, []driver.Value{word}, func(r []driver.Value) { next, _ = r[0].(string) })
 	if err != nil || strings.HasPrefix(next, word) {
 		return true, "", err
 	}

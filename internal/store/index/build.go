@@ -39,7 +39,11 @@ func (x *Index) CheckSearchable(c db.Conn, q *query.RecordQuery) error {
 	if err := x.checkBroken(); err != nil {
 		return err
 	}
-	return newIndexingError(c, u.lowest())
+	total := int64(0)
+	if _, err := c.QueryRow(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %d of %d", understudy.ErrIndexing, min(u.lowest(), total), total)
 }
 
 // checkBroken returns an error if damaged data stopped the filling of an index.
@@ -48,15 +52,6 @@ func (x *Index) checkBroken() error {
 		return nil
 	}
 	return db.NewDamageError("the index could not be filled")
-}
-
-// newIndexingError returns ErrIndexing for an index that contains the records up to the record number at.
-func newIndexingError(c db.Conn, at int64) error {
-	total := int64(0)
-	if _, err := c.QueryRow(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
-		return err
-	}
-	return fmt.Errorf("%w: %d of %d", understudy.ErrIndexing, min(at, total), total)
 }
 
 // Clear empties the indexes of terms and words. The places of records are kept. Until Build has filled the indexes

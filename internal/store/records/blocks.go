@@ -10,6 +10,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"understudy/internal/store/catalog"
@@ -75,18 +76,6 @@ func (o *Blocks) Expect(version int64) error {
 	return o.c.Expect(selectBlock, 1, version/codec.PerBlock)
 }
 
-// keep adds a block to the unpacked blocks. If there are too many, it drops the unchanged blocks.
-func (o *Blocks) keep(b *Block) {
-	if len(o.open) >= maxOpened {
-		for n, b := range o.open {
-			if !b.Changed {
-				delete(o.open, n)
-			}
-		}
-	}
-	o.open[b.Number] = b
-}
-
 // UnpackAndKeep unpacks a block that was read before and keeps it.
 func (o *Blocks) UnpackAndKeep(p *Packed) (*Block, error) {
 	if _, err := o.From.Unpack(p, nil); err != nil {
@@ -98,7 +87,10 @@ func (o *Blocks) UnpackAndKeep(p *Packed) (*Block, error) {
 		}
 	}
 	b := p.Block
-	o.keep(&b)
+	if len(o.open) >= maxOpened { // drop the unchanged blocks
+		maps.DeleteFunc(o.open, func(_ int64, b *Block) bool { return !b.Changed })
+	}
+	o.open[b.Number] = &b
 	return &b, nil
 }
 

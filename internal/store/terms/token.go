@@ -113,7 +113,10 @@ func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen fun
 			}
 			return
 		}
-		text := textOf(body, v)
+		text, value := "", query.NewValue(body, v, "")
+		if !value.IsNested() {
+			text = value.Text()
+		}
 		if text != "" && f.way == byNumber {
 			number := numberToken(shape, f.name, text)
 			dst = append(dst, number)
@@ -151,13 +154,4 @@ func (k *Kind) appendTokens(dst []int64, posting int64, f *query.Facts, seen fun
 		}
 	}
 	return dst
-}
-
-// textOf returns a value as the text from which its token is computed.
-func textOf(body []byte, v jsonspan.Value) string {
-	value := query.NewValue(body, v, "")
-	if value.IsNested() {
-		return ""
-	}
-	return value.Text()
 }

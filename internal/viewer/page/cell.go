@@ -58,7 +58,12 @@ func (s *CellContext) Cell(c *plan.Column, row access.Row, list bool) Cell {
 	case access.Null, access.Absent:
 		out.Text, out.Tone = "—", "none"
 		if list && c.Spec.Name == s.Kind.Spec.Clock { // in a table, the time of the record begins the row and links to the record
-			s.drawOtherTime(row, &out)
+			out.Text = "no time" // show another time of the record
+			if f, _ := ShownTime(s.Kind, row); f != nil {
+				at := Cell{Text: row.Field(f.Name).Text}
+				s.drawDate(s.Kind.ByField[f.Name], &at, true)
+				out.Text, out.Stamp, out.Hint = plan.TitleOf(f)+"\u00a0"+at.Text, at.Stamp, at.Hint
+			}
 		}
 		return out
 	}
@@ -155,16 +160,6 @@ func (s *CellContext) drawDate(c *plan.Column, out *Cell, list bool) {
 	// the line may break between the date and the time of day, but not within the date
 	if at := strings.LastIndex(w.Text, " "); at >= 0 && !dateOnly {
 		out.Text = strings.ReplaceAll(w.Text[:at], " ", "\u00a0") + w.Text[at:]
-	}
-}
-
-// drawOtherTime shows another time of the record if the field that orders its kind by time is empty.
-func (s *CellContext) drawOtherTime(row access.Row, out *Cell) {
-	out.Text = "no time"
-	if f, _ := ShownTime(s.Kind, row); f != nil {
-		at := Cell{Text: row.Field(f.Name).Text}
-		s.drawDate(s.Kind.ByField[f.Name], &at, true)
-		out.Text, out.Stamp, out.Hint = plan.TitleOf(f)+"\u00a0"+at.Text, at.Stamp, at.Hint
 	}
 }
 

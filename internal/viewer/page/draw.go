@@ -61,9 +61,15 @@ func (c *Cell) draw(b *strings.Builder) {
 		writeAttribute(b, "aria-label", c.LinkLabel)
 		b.WriteByte('>')
 	}
-	if len(c.Tags) > 0 {
-		c.writeTags(b)
-	} else {
+	for i, tag := range c.Tags {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(`<span class="pill">`)
+		escape(b, tag)
+		b.WriteString("</span>")
+	}
+	if len(c.Tags) == 0 {
 		c.drawText(b, linked)
 	}
 	if linked {
@@ -114,18 +120,6 @@ func (c *Cell) drawText(b *strings.Builder, linked bool) {
 	EscapeMarked(b, c.Text, c.Marks)
 	if tag != "" {
 		b.WriteString("</" + tag + ">")
-	}
-}
-
-// writeTags writes the values of an array, separated by spaces.
-func (c *Cell) writeTags(b *strings.Builder) {
-	for i, tag := range c.Tags {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(`<span class="pill">`)
-		escape(b, tag)
-		b.WriteString("</span>")
 	}
 }
 

@@ -196,7 +196,10 @@ func (q *Exchange) renderPage(status int, above string, f frame, page string, ma
 		}
 	}
 	if q.Reply.stream != nil {
-		return q.Reply.finish()
+		if err := q.Reply.flush(q.Reply.page); err != nil || q.Reply.stream.zip == nil {
+			return err
+		}
+		return q.Reply.sendPacked(q.Reply.stream.zip.end)
 	}
 	q.setTimes(began)
 	q.Reply.W.Header().Set("Link", q.V.preloadLink())

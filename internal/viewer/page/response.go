@@ -151,13 +151,6 @@ func (h *hinter) Write(p []byte) (int, error) {
 	return h.to.Write(p)
 }
 
-func (y *Reply) finish() error {
-	if err := y.flush(y.page); err != nil || y.stream.zip == nil {
-		return err
-	}
-	return y.sendPacked(y.stream.zip.end)
-}
-
 // htmlType is the media type of pages.
 const htmlType = "text/html; charset=utf-8"
 

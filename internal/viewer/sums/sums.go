@@ -122,7 +122,11 @@ func serveSums(q *page.Exchange) error {
 		var out *query.SumResult
 		ask := query.SumRequest{Search: r.search(), Sum: r.sum, By: r.by, Zone: q.Clock.Zone}
 		if out, err = q.V.Options.Sums.Sum(q.Ctx, q.Rights.Caller, ask); err == nil {
-			if err := writeAudit(q, r, len(out.Rows)); err != nil {
+			e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "sum", Source: r.source, Rows: len(out.Rows), Values: []string{r.text}}
+			if len(r.kinds) == 1 {
+				e.Kind = r.kinds[0]
+			}
+			if err := page.WriteAudit(q, e); err != nil {
 				return err
 			}
 			p.Sum = newSumView(q, r, out)
@@ -135,14 +139,6 @@ func serveSums(q *page.Exchange) error {
 		}
 	}
 	return q.Render(status, "sums", "Sums", p)
-}
-
-func writeAudit(q *page.Exchange, r *request, rows int) error {
-	e := understudy.AuditEntry{Action: understudy.ActionSearch, What: "sum", Source: r.source, Rows: rows, Values: []string{r.text}}
-	if len(r.kinds) == 1 {
-		e.Kind = r.kinds[0]
-	}
-	return page.WriteAudit(q, e)
 }
 
 // explainRefusal shows an error on the page if the reader can correct it. It returns other errors in rest.

@@ -52,13 +52,6 @@ func findSpan(by []string) int {
 	return slices.IndexFunc(by, func(name string) bool { return slices.Contains([]string{"hour", "day", "week", "month"}, name) })
 }
 
-func notesOf(out *query.SumResult) []string {
-	if out.Incomplete == "" {
-		return out.Notes
-	}
-	return append(slices.Clone(out.Notes), plan.UpperFirst(out.Incomplete)+".")
-}
-
 // newSumView returns a sum as the page shows it.
 func newSumView(q *page.Exchange, r *request, out *query.SumResult) *sumView {
 	v := sumBuilder{q: q, r: r, out: out, field: summedField(q, r)}
@@ -66,7 +59,11 @@ func newSumView(q *page.Exchange, r *request, out *query.SumResult) *sumView {
 		v.timed = v.timed || t.Seconds != nil
 	}
 	at := findSpan(out.By)
-	view := &sumView{Title: v.title(), Notes: notesOf(out), More: !out.Complete, Totals: v.totals(), Heads: v.heads()}
+	notes := out.Notes
+	if out.Incomplete != "" {
+		notes = append(slices.Clone(notes), plan.UpperFirst(out.Incomplete)+".")
+	}
+	view := &sumView{Title: v.title(), Notes: notes, More: !out.Complete, Totals: v.totals(), Heads: v.heads()}
 	largest := 0.0
 	for i := range out.Rows {
 		largest = max(largest, math.Abs(v.barValue(&out.Rows[i])))
