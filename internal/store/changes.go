@@ -47,7 +47,7 @@ func (s *saving) putChanges() error {
 			fields[first.Fields])
 		i += n
 	}
-	return s.c.ExecuteMany(insertChanges, 9, args)
+	return db.ExecuteMany(s.c, insertChanges, 9, args)
 }
 
 // putFieldNames returns the numbers under which the sets of field names of the changes are stored. It inserts the sets
@@ -66,9 +66,9 @@ func putFieldNames(c db.Conn, changes []understudy.Change) (numbers map[understu
 	}
 	for names := range numbers {
 		take := func(r []driver.Value) { numbers[names] = r[0].(int64) }
-		found, err := c.QueryRow(selectFields, []driver.Value{string(names)}, take)
+		found, err := db.QueryRow(c, selectFields, []driver.Value{string(names)}, take)
 		if err == nil && !found {
-			_, err = c.QueryRow(insertFields, []driver.Value{string(names)}, take)
+			_, err = db.QueryRow(c, insertFields, []driver.Value{string(names)}, take)
 		}
 		if err != nil {
 			return nil, err
@@ -119,7 +119,7 @@ var selectLastChange = &db.Statement{Head: "SELECT change FROM source WHERE numb
 func (d *DB) ReadLastChange(ctx context.Context, source string) (n int64, err error) {
 	err = d.pool.Read(ctx, func(c db.Conn) error {
 		number, _ := d.catalog.Source(source)
-		_, err := c.QueryRow(selectLastChange, []driver.Value{number}, func(r []driver.Value) { n = r[0].(int64) })
+		_, err := db.QueryRow(c, selectLastChange, []driver.Value{number}, func(r []driver.Value) { n = r[0].(int64) })
 		return err
 	})
 	return n, db.WrapError(false, err, "read the last change of %s", source)

@@ -33,7 +33,7 @@ func (d *DB) ForgetPage(ctx context.Context, key understudy.Key) (held bool, err
 			return err
 		}
 		d.pool.MarkChanged(db.Pages)
-		held, err = c.QueryRow(deletePage, []driver.Value{row.Number}, func([]driver.Value) {})
+		held, err = db.QueryRow(c, deletePage, []driver.Value{row.Number}, func([]driver.Value) {})
 		return err
 	})
 	if errors.Is(err, understudy.ErrNotFound) {
@@ -191,7 +191,7 @@ var selectRecordVersions = &db.Statement{Head: `SELECT version FROM held WHERE n
 func (f *forgetting) findVersions(c db.Conn) (err error) {
 	f.versions = map[int64]bool{}
 	source, _ := f.db.catalog.Source(f.source)
-	if _, err := c.QueryRow(selectLastPage, []driver.Value{source}, func(r []driver.Value) { f.page = r[0].(int64) }); err != nil {
+	if _, err := db.QueryRow(c, selectLastPage, []driver.Value{source}, func(r []driver.Value) { f.page = r[0].(int64) }); err != nil {
 		return err
 	}
 	if f.record, err = names.FindRecord(c, f.kind.Number, db.AppendID(nil, f.kind.Prefix(), f.id)); err != nil || f.record == 0 {

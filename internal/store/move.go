@@ -22,7 +22,7 @@ var countPresent = &db.Statement{Head: "SELECT count(*) FROM held WHERE number B
 // record is present in no shape.
 func readPlaceKind(c db.Conn, kind, record int64) (int64, error) {
 	present := int64(0)
-	_, err := c.QueryRow(countPresent, rowsOf(record),
+	_, err := db.QueryRow(c, countPresent, rowsOf(record),
 		func(r []driver.Value) { present = r[0].(int64) })
 	if present == 0 {
 		return -kind, err
@@ -36,7 +36,7 @@ var deletePlace = &db.Statement{Head: "DELETE FROM place WHERE kind = ? AND at =
 // negative.
 func (s *placing) removePlace(record, at int64) (sign int64, err error) {
 	for _, kind := range []int64{s.kind.Number, -s.kind.Number} {
-		found, err := s.c.QueryRow(deletePlace, []driver.Value{kind, at, record}, func([]driver.Value) {})
+		found, err := db.QueryRow(s.c, deletePlace, []driver.Value{kind, at, record}, func([]driver.Value) {})
 		if err != nil || found {
 			return kind, err
 		}

@@ -245,10 +245,10 @@ func (s *saving) writeObservations(sights []observation) error {
 			}
 		}
 	}
-	if err := s.c.ExecuteMany(insertHeld, 8, held); err != nil {
+	if err := db.ExecuteMany(s.c, insertHeld, 8, held); err != nil {
 		return err
 	}
-	if err := s.c.ExecuteMany(records.InsertClock, 5, s.periods.clocks); err != nil {
+	if err := db.ExecuteMany(s.c, records.InsertClock, 5, s.periods.clocks); err != nil {
 		return err
 	}
 	for len(touched) > 0 {

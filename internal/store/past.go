@@ -148,7 +148,7 @@ func (s *saving) putPast(sights []observation) error {
 		s.periods.past = append(s.periods.past, g.stored.number*records.Slots+s.shape.Slot, r.Version, nil, int64(records.NeverNewest),
 			records.ShortHash(s.content.hashes[i]))
 	}
-	return s.c.ExecuteMany(insertPast, 5, s.periods.past)
+	return db.ExecuteMany(s.c, insertPast, 5, s.periods.past)
 }
 
 // markGone marks a record as gone in the shapes where it is present.
@@ -177,7 +177,7 @@ func (s *saving) markGone(record int64, present []currentState) error {
 			return err
 		}
 	}
-	if err := s.c.ExecuteMany(insertPast, 5, s.periods.past); err != nil {
+	if err := db.ExecuteMany(s.c, insertPast, 5, s.periods.past); err != nil {
 		return err
 	}
 	if err := moveToDeletedPlace(s.c, s.kind.Number, present[0].position); err != nil {

@@ -239,7 +239,7 @@ func (s *placing) putPlaces(sights []observation) error {
 			}
 		}
 	}
-	if err := s.c.ExecuteMany(order.InsertPlace, 3, fresh); err != nil {
+	if err := db.ExecuteMany(s.c, order.InsertPlace, 3, fresh); err != nil {
 		return err
 	}
 	return s.addShiftEdits(sights)

@@ -141,7 +141,7 @@ var selectErasedCount = &db.Statement{Head: "SELECT erased FROM counter"}
 
 // loadErased reads how many records were erased, so that a save need not look for marks if there are none.
 func (n *counts) loadErased(c db.Conn) error {
-	_, err := c.QueryRow(selectErasedCount, nil, func(r []driver.Value) { n.erased.Store(r[0].(int64)) })
+	_, err := db.QueryRow(c, selectErasedCount, nil, func(r []driver.Value) { n.erased.Store(r[0].(int64)) })
 	return err
 }
 
@@ -325,7 +325,7 @@ func (d *DB) IsErased(ctx context.Context, source, kind, id string) (erased bool
 			if k.Source != source || kind != "" && kind != k.Name {
 				continue
 			}
-			found, err := c.QueryRow(selectErasedOne, []driver.Value{k.Number, db.AppendID(nil, k.Prefix(), id)}, func([]driver.Value) {})
+			found, err := db.QueryRow(c, selectErasedOne, []driver.Value{k.Number, db.AppendID(nil, k.Prefix(), id)}, func([]driver.Value) {})
 			if erased = erased || found; err != nil || erased {
 				return err
 			}

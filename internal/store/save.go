@@ -179,7 +179,7 @@ var (
 
 func (s *saving) readCounters() error {
 	n := &s.counters
-	found, err := s.c.QueryRow(selectCounters, reads{s}.counterArgs(), func(r []driver.Value) {
+	found, err := db.QueryRow(s.c, selectCounters, reads{s}.counterArgs(), func(r []driver.Value) {
 		n.source, n.change, n.page = r[0].(int64), r[1].(int64), r[2].(int64)
 		n.record, n.block = r[3].(int64), r[4].(int64)
 		if r[5] != nil {
@@ -298,6 +298,6 @@ func (s *saving) putPage(old oldPage) error {
 	}
 	args := []driver.Value{pages.KeyHash(s.p.Key), s.counters.source, kind, shape, list, int64(s.p.Status), s.p.Generation, s.at,
 		s.outcome.version, s.content.sum[:], int64(len(x.raw)), x.packed}
-	_, err := s.c.QueryRow(insertPage, args, func(r []driver.Value) { s.outcome.pageRow = r[0].(int64) })
+	_, err := db.QueryRow(s.c, insertPage, args, func(r []driver.Value) { s.outcome.pageRow = r[0].(int64) })
 	return err
 }

@@ -40,7 +40,7 @@ var (
 func (d *DB) ReadStats(ctx context.Context) (Stats, error) {
 	var st Stats
 	err := d.pool.Read(ctx, func(c db.Conn) (err error) {
-		if _, err := c.QueryRow(selectTotals, nil, func(r []driver.Value) {
+		if _, err := db.QueryRow(c, selectTotals, nil, func(r []driver.Value) {
 			st.Pages, st.Changes, st.Records = r[0].(int64), r[1].(int64), r[2].(int64)
 		}); err != nil {
 			return err
@@ -90,7 +90,7 @@ func measureSpace(d *DB, c db.Conn) (Space, error) {
 	reads := d.pool.Reads()
 	s := Space{Limit: d.o.Limit, Damaged: d.pool.IsDamaged(), Writing: d.pool.ReadWriting(),
 		Read: Reads{Rows: reads[db.Rows], Index: reads[db.Index], Blocks: reads[db.Blocks]}}
-	_, err := c.QueryRow(selectEvicted, nil, func(r []driver.Value) {
+	_, err := db.QueryRow(c, selectEvicted, nil, func(r []driver.Value) {
 		s.EvictedPages, s.EvictedVersions, s.EvictedAt = r[0].(int64), r[1].(int64), db.Time(r[2].(int64))
 	})
 	if err != nil {

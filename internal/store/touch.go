@@ -43,7 +43,7 @@ func (d *DB) Touch(ctx context.Context, t request.Invalidation) (generation int6
 		kind := d.catalog.Kind(t.Source, t.Kind)
 		return db.DurableTransaction(ctx, func(c db.Conn) error {
 			d.pool.MarkChanged(db.Kinds)
-			_, err := c.QueryRow(updateGeneration, []driver.Value{kind.Number}, func(r []driver.Value) { generation = r[0].(int64) })
+			_, err := db.QueryRow(c, updateGeneration, []driver.Value{kind.Number}, func(r []driver.Value) { generation = r[0].(int64) })
 			if err == nil {
 				err = d.Nodes.AddWritten(c, kind.Number, generation, t.ID)
 			}
@@ -87,7 +87,7 @@ func (d *DB) KeepOrigin(ctx context.Context, source, world string) error {
 			return false, err
 		}
 		return db.Transaction(ctx, func(c db.Conn) error {
-			_, err := c.QueryRow(selectOrigin, []driver.Value{source}, func(r []driver.Value) { held = r[0].(string) })
+			_, err := db.QueryRow(c, selectOrigin, []driver.Value{source}, func(r []driver.Value) { held = r[0].(string) })
 			if err != nil || held != "" {
 				return err
 			}

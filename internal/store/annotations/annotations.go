@@ -188,7 +188,7 @@ func (b *Book) insert(c db.Conn, r place, record int64, n understudy.Note) (unde
 		return n, fmt.Errorf("%w: all notes together may take %d MiB; remove some first", understudy.ErrNotStored, maxBytes>>20)
 	}
 	n.At = n.At.UTC()
-	_, err := c.QueryRow(insertRow, []driver.Value{b.kind(r).Number, record, r.id, n.By, n.At.UnixNano(), n.Text},
+	_, err := db.QueryRow(c, insertRow, []driver.Value{b.kind(r).Number, record, r.id, n.By, n.At.UnixNano(), n.Text},
 		func(row []driver.Value) { n.Number = row[0].(int64) })
 	return n, err
 }
@@ -219,7 +219,7 @@ func (b *Book) findRecord(c db.Conn, r place) (record int64, err error) {
 	if k == nil {
 		return 0, errNotHeld
 	}
-	_, err = c.QueryRow(selectName, []driver.Value{k.Number, db.AppendID(nil, k.Prefix(), r.id)}, func(row []driver.Value) {
+	_, err = db.QueryRow(c, selectName, []driver.Value{k.Number, db.AppendID(nil, k.Prefix(), r.id)}, func(row []driver.Value) {
 		record, erased = row[0].(int64), row[1].(int64)
 	})
 	if err == nil && (record == 0 || erased != 0) {

@@ -42,10 +42,10 @@ func (t *Table) ClaimAction(ctx context.Context, name string, now time.Time) (fi
 		if err := c.Execute(expireClaim, 0, now.Add(-MaxAge).Unix()); err != nil {
 			return err
 		}
-		if first, err = c.QueryRow(insertClaim, []driver.Value{key, now.Unix()}, func([]driver.Value) {}); err != nil || first {
+		if first, err = db.QueryRow(c, insertClaim, []driver.Value{key, now.Unix()}, func([]driver.Value) {}); err != nil || first {
 			return err
 		}
-		_, err := c.QueryRow(selectClaim, []driver.Value{key}, func(r []driver.Value) {
+		_, err := db.QueryRow(c, selectClaim, []driver.Value{key}, func(r []driver.Value) {
 			at = time.Unix(r[0].(int64), 0)
 			if b, _ := r[1].([]byte); len(b) > 0 {
 				result = append([]byte{}, b...)

@@ -5,6 +5,7 @@ package db
 import (
 	"context"
 	"database/sql/driver"
+	"slices"
 	"time"
 )
 
@@ -41,13 +42,9 @@ const MaxTuples = 64
 type Conn interface {
 	// Execute runs a statement with n tuples.
 	Execute(st *Statement, n int, args ...driver.Value) error
-	// ExecuteMany runs a statement for rows of width arguments each, with as many rows as possible per execution.
-	ExecuteMany(st *Statement, width int, args []driver.Value) error
 	// Query runs a statement with n tuples and calls each for every row. The callback may keep the values but not
 	// the slice. It may run another query on the same connection.
 	Query(st *Statement, n int, args []driver.Value, each func(row []driver.Value) error) error
-	// QueryRow runs a statement that returns at most one row. It calls row if there is one.
-	QueryRow(st *Statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error)
 	// Expect says that the open transaction will query a statement with these arguments, and changes nothing before that
 	// changes its rows. An engine for which each query is a round trip reads all that is expected in one.
 	Expect(st *Statement, n int, args ...driver.Value) error
@@ -83,6 +80,27 @@ func VisitRows(c Conn, st *Statement, args []driver.Value, each func(row []drive
 		each(row)
 		return nil
 	})
+}
+
+// QueryRow runs a statement without tuples that returns at most one row. It calls row if there is one.
+func QueryRow(c Conn, st *Statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error) {
+	err = VisitRows(c, st, args, func(r []driver.Value) {
+		if !found {
+			row(r)
+		}
+		found = true
+	})
+	return found, err
+}
+
+// ExecuteMany runs a statement for rows of width arguments each, with as many rows as possible per execution.
+func ExecuteMany(c Conn, st *Statement, width int, args []driver.Value) error {
+	for rows := range slices.Chunk(args, MaxTuples*width) {
+		if err := c.Execute(st, len(rows)/width, rows...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ListNumbers returns the numbers in the first column of what a query finds.

@@ -84,7 +84,7 @@ func newGenerations(row []driver.Value) (g generations) {
 }
 
 func (p *Pool) readGenerations(c Conn) (g generations, err error) {
-	_, err = c.QueryRow(p.generations, nil, func(r []driver.Value) { g = newGenerations(r); p.setClock(r) })
+	_, err = QueryRow(c, p.generations, nil, func(r []driver.Value) { g = newGenerations(r); p.setClock(r) })
 	return g, err
 }
 

@@ -73,7 +73,7 @@ func TestPanicOfALoadIsDamage(t *testing.T) {
 	p, writer, _ := newPool(t)
 	err := p.Start(t.Context(), writer, func() error {
 		var one driver.Value
-		_, err := writer.QueryRow(selectOne, nil, func(r []driver.Value) { one = r[0] })
+		_, err := db.QueryRow(writer, selectOne, nil, func(r []driver.Value) { one = r[0] })
 		return errors.Join(err, errors.New(one.(string)))
 	})
 	checktest.True(t, db.IsDamaged(err), "the error is %v", err)

@@ -123,7 +123,7 @@ func (r *job) assignErasures(ctx context.Context) error {
 		}
 		for _, e := range all {
 			var number int64
-			if _, err := c.QueryRow(insertErasure, []driver.Value{e.source, e.cause, []byte{}, r.eraser.now().UnixNano()},
+			if _, err := db.QueryRow(c, insertErasure, []driver.Value{e.source, e.cause, []byte{}, r.eraser.now().UnixNano()},
 				func(row []driver.Value) { number = row[0].(int64) }); err != nil {
 				return err
 			}
@@ -137,7 +137,7 @@ func (r *job) assignErasures(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
-		_, err = c.QueryRow(countErasing, nil, func(row []driver.Value) { r.total = row[0].(int64) })
+		_, err = db.QueryRow(c, countErasing, nil, func(row []driver.Value) { r.total = row[0].(int64) })
 		return err
 	})
 }
@@ -188,7 +188,7 @@ var selectTaken = &db.Statement{Head: "SELECT count(*) FROM erasing g JOIN erasu
 func (r *job) sanitizeIfNeeded(ctx context.Context) error {
 	var taken int64
 	err := r.eraser.pool.Read(ctx, func(c db.Conn) error {
-		_, err := c.QueryRow(selectTaken, nil, func(row []driver.Value) { taken = row[0].(int64) })
+		_, err := db.QueryRow(c, selectTaken, nil, func(row []driver.Value) { taken = row[0].(int64) })
 		return err
 	})
 	if err != nil || taken == 0 {

@@ -113,7 +113,7 @@ func (r *Eraser) list(ctx context.Context, source, what string, all []record) (e
 			return err
 		}
 		now := r.now().UnixNano()
-		if _, err := c.QueryRow(insertErasure, []driver.Value{number, int64(CauseAsked), sealHash(seal, source, what), now},
+		if _, err := db.QueryRow(c, insertErasure, []driver.Value{number, int64(CauseAsked), sealHash(seal, source, what), now},
 			func(row []driver.Value) { e.Number = row[0].(int64) }); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (r *Eraser) list(ctx context.Context, source, what string, all []record) (e
 			for _, one := range part {
 				args = append(args, e.Number, number, kinds[one.kind], one.number, int64(CauseAsked), now, int64(stateListed))
 			}
-			if err := c.ExecuteMany(insertListed, 7, args); err != nil {
+			if err := db.ExecuteMany(c, insertListed, 7, args); err != nil {
 				return err
 			}
 		}

@@ -113,7 +113,7 @@ var selectNamed = &db.Statement{Head: "SELECT record, CASE WHEN erased = ? AND N
 func (f *finding) addRecord(ctx context.Context, k Kind, id string) error {
 	return f.pool.Read(ctx, func(c db.Conn) error {
 		args := []driver.Value{int64(names.Erased), k.Number, db.AppendID(nil, k.Prefix(), id)}
-		_, err := c.QueryRow(selectNamed, args, func(row []driver.Value) {
+		_, err := db.QueryRow(c, selectNamed, args, func(row []driver.Value) {
 			f.add(k, &codec.Entry{Record: row[0].(int64), ID: id})
 			if row[1].(int64) == 1 {
 				f.all = nil

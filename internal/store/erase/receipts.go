@@ -70,7 +70,7 @@ var (
 // CountWaiting returns how many records are listed and not erased yet.
 func (r *Eraser) CountWaiting(ctx context.Context) (w Waiting, err error) {
 	err = r.pool.Read(ctx, func(c db.Conn) error {
-		_, err := c.QueryRow(selectWaiting, nil, func(row []driver.Value) {
+		_, err := db.QueryRow(c, selectWaiting, nil, func(row []driver.Value) {
 			w.Records, w.Since = row[0].(int64), db.Time(row[1].(int64))
 		})
 		return err
@@ -126,7 +126,7 @@ var (
 
 // readSealKey returns the key for the hashes in receipts. It creates and stores the key when it is first needed.
 func readSealKey(c db.Conn) (key []byte, err error) {
-	if _, err = c.QueryRow(selectSeal, nil, func(row []driver.Value) { key = row[0].([]byte) }); err != nil || len(key) > 0 {
+	if _, err = db.QueryRow(c, selectSeal, nil, func(row []driver.Value) { key = row[0].([]byte) }); err != nil || len(key) > 0 {
 		return key, err
 	}
 	key = make([]byte, sha256.Size)

@@ -44,7 +44,7 @@ func (Table) Update(c db.Conn, writes wordrows.Pending) error {
 				}
 			}
 		}
-		if err := c.ExecuteMany(st, 1+wordrows.Columns, args); err != nil {
+		if err := db.ExecuteMany(c, st, 1+wordrows.Columns, args); err != nil {
 			return err
 		}
 		i = n

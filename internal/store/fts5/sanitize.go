@@ -70,7 +70,7 @@ func (Table) Sanitize(ctx context.Context, pool *db.Pool) error {
 // dropMerged deletes the segments that a merge has read completely, as FTS5 does at the end of the merge.
 func dropMerged(c db.Conn) error {
 	var structure []byte
-	if _, err := c.QueryRow(selectStructure, nil, func(r []driver.Value) { structure = slices.Clone(r[0].([]byte)) }); err != nil {
+	if _, err := db.QueryRow(c, selectStructure, nil, func(r []driver.Value) { structure = slices.Clone(r[0].([]byte)) }); err != nil {
 		return err
 	}
 	for _, segment := range mergedSegments(structure) {
@@ -142,7 +142,7 @@ func replaceSeparator(c db.Conn, s *separator) error {
 
 // findSeparator returns the page of the index that has a separator, or 0 if no page has it.
 func findSeparator(c db.Conn, segment int64, text string) (page int64, err error) {
-	_, err = c.QueryRow(selectSeparator, []driver.Value{segment, []byte(text)}, func(r []driver.Value) { page = r[0].(int64) })
+	_, err = db.QueryRow(c, selectSeparator, []driver.Value{segment, []byte(text)}, func(r []driver.Value) { page = r[0].(int64) })
 	return page, err
 }
 
@@ -170,7 +170,7 @@ func listStale(c db.Conn) (stale []separator, err error) {
 func checkWord(c db.Conn, text string) (stands bool, with string, err error) {
 	mark, word := text[:1], text[1:]
 	next := "" // the first word in the index that is not before word
-	_, err = c.QueryRow(selectWord, []driver.Value{word}, func(r []driver.Value) { next, _ = r[0].(string) })
+	_, err = db.QueryRow(c, selectWord, []driver.Value{word}, func(r []driver.Value) { next, _ = r[0].(string) })
 	if err != nil || strings.HasPrefix(next, word) {
 		return true, "", err
 	}

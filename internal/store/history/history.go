@@ -130,7 +130,7 @@ func (h *Records) Record(ctx context.Context, source, kind, shape, id string) (*
 		}
 		state, since := int64(records.Gone), int64(0)
 		args := []driver.Value{s.Slot, s.Kind.Number, db.AppendID(nil, s.Kind.Prefix(), id)}
-		_, err := c.QueryRow(selectRecordHeld, args, func(r []driver.Value) {
+		_, err := db.QueryRow(c, selectRecordHeld, args, func(r []driver.Value) {
 			rec.Number, rec.Version, rec.Seen = r[0].(int64)/records.Slots, r[1].(int64), time.Unix(0, r[2].(int64)).UTC()
 			state = r[3].(int64)
 			since, _ = r[4].(int64)
@@ -181,7 +181,7 @@ func (h *Records) FindNewestOrNext(ctx context.Context, source, kind, id string,
 		if err != nil {
 			return err
 		}
-		found, err := c.QueryRow(selectNewest, []driver.Value{record * records.Slots, without}, func(r []driver.Value) {
+		found, err := db.QueryRow(c, selectNewest, []driver.Value{record * records.Slots, without}, func(r []driver.Value) {
 			rec = &understudy.Record{Source: source, Kind: kind, Number: record, Version: r[1].(int64), Seen: db.Time(r[2].(int64))}
 			rec.Final, rec.Invalidated = r[3].(int64)&records.Final != 0, r[3].(int64)&records.Invalid != 0
 			for _, s := range h.catalog.Shapes() {

@@ -40,7 +40,7 @@ func (x *Index) CheckSearchable(c db.Conn, q *query.RecordQuery) error {
 		return err
 	}
 	total := int64(0)
-	if _, err := c.QueryRow(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
+	if _, err := db.QueryRow(c, selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: %d of %d", understudy.ErrIndexing, min(u.lowest(), total), total)
@@ -76,7 +76,7 @@ func (x *Index) build(ctx context.Context, progress func(done, total int64)) err
 	for x.built.load().lowest() != BuiltAll {
 		var total int64
 		err := x.pool.Write(ctx, func(c db.Conn) (bool, error) {
-			if _, err := c.QueryRow(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
+			if _, err := db.QueryRow(c, selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) }); err != nil {
 				return false, err
 			}
 			return x.buildSome(ctx, c)

@@ -139,7 +139,7 @@ func (x *Index) checkIndexes(ctx context.Context, c db.Conn) error {
 			continue
 		}
 		records := int64(0)
-		if _, err := c.QueryRow(selectKindRecords, []driver.Value{k.Number}, func(r []driver.Value) { records = r[0].(int64) }); err != nil {
+		if _, err := db.QueryRow(c, selectKindRecords, []driver.Value{k.Number}, func(r []driver.Value) { records = r[0].(int64) }); err != nil {
 			return err
 		}
 		if otherWords {
@@ -163,7 +163,7 @@ var selectKindRecords = &db.Statement{Head: "SELECT records FROM kind WHERE numb
 
 // ReadProgress returns up to which records the indexes are filled according to the file.
 func ReadProgress(c db.Conn) (u Progress, err error) {
-	_, err = c.QueryRow(selectBuilt, nil, func(r []driver.Value) { u = Progress{r[0].(int64), r[1].(int64)} })
+	_, err = db.QueryRow(c, selectBuilt, nil, func(r []driver.Value) { u = Progress{r[0].(int64), r[1].(int64)} })
 	return u, err
 }
 
@@ -230,7 +230,7 @@ func (x *Index) clearPending(c db.Conn, u Progress) error {
 func (x *Index) CountIndexed(ctx context.Context) (done, total int64, err error) {
 	at := x.built.load().lowest()
 	err = x.pool.Read(ctx, func(c db.Conn) error {
-		_, err := c.QueryRow(selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) })
+		_, err := db.QueryRow(c, selectRecords, nil, func(r []driver.Value) { total = r[0].(int64) })
 		if err == nil && at < total {
 			err = x.checkBroken()
 		}

@@ -113,7 +113,7 @@ func (x *Index) AddPending(c db.Conn, edits []Edit) (left bool, err error) {
 	}
 	x.packed = a.appendTo(x.packed[:0])
 	rows, size := int64(1), int64(len(x.packed))
-	if _, err := c.QueryRow(sumPending, nil, func(r []driver.Value) { rows, size = rows+r[0].(int64), size+r[1].(int64) }); err != nil {
+	if _, err := db.QueryRow(c, sumPending, nil, func(r []driver.Value) { rows, size = rows+r[0].(int64), size+r[1].(int64) }); err != nil {
 		return false, err
 	}
 	more := int64(1)
@@ -176,7 +176,7 @@ func (x *Index) ScheduleFlush() {
 func (x *Index) Flush(ctx context.Context) error {
 	return x.pool.ReleaseChange(ctx, func(c db.Conn) error {
 		rows := int64(0)
-		_, err := c.QueryRow(sumPending, nil, func(r []driver.Value) { rows = r[0].(int64) })
+		_, err := db.QueryRow(c, sumPending, nil, func(r []driver.Value) { rows = r[0].(int64) })
 		if err != nil || rows == 0 {
 			return err
 		}

@@ -119,7 +119,7 @@ func (u *cursor) read(from int64) error {
 	if !u.up {
 		return nil
 	}
-	ok, err = u.c.QueryRow(selectAfter, []driver.Value{u.run, at.Token, at.Posting}, func(r []driver.Value) { one = chunkOf(r) })
+	ok, err = db.QueryRow(u.c, selectAfter, []driver.Value{u.run, at.Token, at.Posting}, func(r []driver.Value) { one = chunkOf(r) })
 	if err != nil || !ok {
 		return err
 	}
@@ -142,7 +142,7 @@ func (u *cursor) readEvenly(from int64) error {
 	}
 	first, ended := u.postings, ok && u.ended
 	if u.up {
-		ok, err = u.c.QueryRow(selectAfter, []driver.Value{u.run, at.Token, at.Posting}, func(r []driver.Value) { one = chunkOf(r) })
+		ok, err = db.QueryRow(u.c, selectAfter, []driver.Value{u.run, at.Token, at.Posting}, func(r []driver.Value) { one = chunkOf(r) })
 	} else {
 		one, ok, err = readFloor(u.c, u.run, Entry{at.Token, at.Posting - 1})
 	}

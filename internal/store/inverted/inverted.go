@@ -120,7 +120,7 @@ func removeFrom(c db.Conn, run int64, entries []Entry) (rest []Entry, found bool
 
 // readFloor returns the only chunk of a run that can have the entry e. ok is false if there is no such chunk.
 func readFloor(c db.Conn, run int64, e Entry) (found chunk, ok bool, err error) {
-	ok, err = c.QueryRow(selectFloor, []driver.Value{run, e.Token, e.Posting}, func(r []driver.Value) { found = chunkOf(r) })
+	ok, err = db.QueryRow(c, selectFloor, []driver.Value{run, e.Token, e.Posting}, func(r []driver.Value) { found = chunkOf(r) })
 	return found, ok, err
 }
 
@@ -132,7 +132,7 @@ func writeChunks(c db.Conn, run int64, entries []Entry) error {
 		args = append(args, run, one.first.Token, one.first.Posting, one.body)
 		entries = entries[n:]
 	}
-	return c.ExecuteMany(insertChunks, 4, args)
+	return db.ExecuteMany(c, insertChunks, 4, args)
 }
 
 // Clear empties the index, in a transaction.

@@ -53,7 +53,7 @@ func readRuns(c db.Conn) (rs runs, err error) {
 
 // makeRun creates a run.
 func (rs *runs) makeRun(c db.Conn, level int64) (number int64, err error) {
-	_, err = c.QueryRow(insertRun, []driver.Value{level}, func(r []driver.Value) { number = r[0].(int64) })
+	_, err = db.QueryRow(c, insertRun, []driver.Value{level}, func(r []driver.Value) { number = r[0].(int64) })
 	*rs = append(*rs, run{number: number, level: level})
 	return number, err
 }

@@ -91,7 +91,7 @@ func selectJobs(f *understudy.JobFilter) (text string, args []driver.Value) {
 // CountJobs returns the numbers of waiting, running and archived jobs.
 func (q *Queue) CountJobs(ctx context.Context) (n understudy.JobCounts, err error) {
 	err = q.pool.Read(ctx, func(c db.Conn) error {
-		_, err := c.QueryRow(countJobs, nil, func(r []driver.Value) {
+		_, err := db.QueryRow(c, countJobs, nil, func(r []driver.Value) {
 			n = understudy.JobCounts{Waiting: r[0].(int64), Running: r[1].(int64), Archived: r[2].(int64)}
 		})
 		return err

@@ -232,9 +232,9 @@ func addJob(c db.Conn, now time.Time, j *understudy.Job) (number int64, err erro
 	args := []driver.Value{j.Kind, j.Key, blob(j.Payload), int64(j.Priority), flag(j.AtMostOnce), int64(j.MaxAttempts), j.Weight, nanos(after),
 		nanos(j.ExpiresAt), nanos(now), blob(j.Checkpoint)}
 	keep := func(r []driver.Value) { number = r[0].(int64) }
-	added, err := c.QueryRow(insertJob, args, keep)
+	added, err := db.QueryRow(c, insertJob, args, keep)
 	if err == nil && !added {
-		_, err = c.QueryRow(selectLiveJob, []driver.Value{j.Kind, j.Key}, keep)
+		_, err = db.QueryRow(c, selectLiveJob, []driver.Value{j.Kind, j.Key}, keep)
 	}
 	return number, err
 }
@@ -286,7 +286,7 @@ func (q *Queue) FindJob(ctx context.Context, kind, key string) (j understudy.Job
 }
 
 func findJob(c db.Conn, kind, key string) (j understudy.Job, err error) {
-	found, err := c.QueryRow(selectKeyed, []driver.Value{kind, key, kind, key}, func(r []driver.Value) { j = jobOf(r) })
+	found, err := db.QueryRow(c, selectKeyed, []driver.Value{kind, key, kind, key}, func(r []driver.Value) { j = jobOf(r) })
 	if err == nil && !found {
 		err = understudy.ErrNotFound
 	}

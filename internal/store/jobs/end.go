@@ -50,7 +50,7 @@ func (q *Queue) RenewLeases(ctx context.Context, beats ...understudy.Heartbeat) 
 	err := q.pool.ChangeRows(ctx, func(c db.Conn) error {
 		all = make([]understudy.HeartbeatReply, len(beats))
 		for i, b := range beats {
-			found, err := c.QueryRow(beatJob, []driver.Value{nanos(b.LeaseEnd), b.Progress.Done, b.Progress.Total, clip(b.Progress.Note,
+			found, err := db.QueryRow(c, beatJob, []driver.Value{nanos(b.LeaseEnd), b.Progress.Done, b.Progress.Total, clip(b.Progress.Note,
 				maxJobError), b.Number, b.Fence},
 				func(r []driver.Value) { all[i].StopRequested = r[0].(int64) != 0 })
 			if err != nil {
@@ -71,7 +71,7 @@ func (q *Queue) MarkJob(ctx context.Context, number, fence int64, mark []byte) e
 		if len(mark) > understudy.MaxJobPayload {
 			return fmt.Errorf("%w: a mark has at most %d bytes", understudy.ErrInvalid, understudy.MaxJobPayload)
 		}
-		found, err = c.QueryRow(markJob, []driver.Value{blob(mark), number, fence}, func([]driver.Value) {})
+		found, err = db.QueryRow(c, markJob, []driver.Value{blob(mark), number, fence}, func([]driver.Value) {})
 		return errors.Join(err, c.SetDurable(false))
 	})
 	if err == nil && !found {
@@ -152,11 +152,11 @@ func (q *Queue) storeEnds(c db.Conn, ends []understudy.JobResult, args []driver.
 // that is on the disk. Errors: ErrNotFound; ErrInvalid for an archived job.
 func (q *Queue) CancelJob(ctx context.Context, number int64, now time.Time) (j understudy.Job, err error) {
 	err = q.pool.ReleaseDurably(ctx, func(c db.Conn) error {
-		found, err := c.QueryRow(cancelJob, []driver.Value{nanos(now), number}, func(r []driver.Value) { j = jobOf(r) })
+		found, err := db.QueryRow(c, cancelJob, []driver.Value{nanos(now), number}, func(r []driver.Value) { j = jobOf(r) })
 		if err != nil || found {
 			return err
 		}
-		found, err = c.QueryRow(selectJob, []driver.Value{number}, func(r []driver.Value) { j = jobOf(r) })
+		found, err = db.QueryRow(c, selectJob, []driver.Value{number}, func(r []driver.Value) { j = jobOf(r) })
 		if err == nil && !found {
 			err = understudy.ErrNotFound
 		} else if err == nil {
@@ -177,7 +177,7 @@ func (q *Queue) PlanJob(ctx context.Context, now, since, slot time.Time, job und
 	}
 	err = q.pool.Change(ctx, func(c db.Conn) error {
 		number, last = 0, time.Time{}
-		if _, err := c.QueryRow(selectPlan, []driver.Value{job.Kind}, func(r []driver.Value) { last = db.Time(r[0].(int64)) }); err != nil {
+		if _, err := db.QueryRow(c, selectPlan, []driver.Value{job.Kind}, func(r []driver.Value) { last = db.Time(r[0].(int64)) }); err != nil {
 			return err
 		}
 		next, add := nextSlot(last, now, since, slot)

@@ -47,7 +47,7 @@ func New(pool *db.Pool, log *slog.Logger) *Table {
 // Value returns the value under a name, or ErrNotFound if there is none.
 func (k *Table) Value(ctx context.Context, name string) (value []byte, err error) {
 	err = k.pool.Read(ctx, func(c db.Conn) error {
-		found, err := c.QueryRow(selectValue, []driver.Value{name}, func(r []driver.Value) { value = cloneBytes(r[0]) })
+		found, err := db.QueryRow(c, selectValue, []driver.Value{name}, func(r []driver.Value) { value = cloneBytes(r[0]) })
 		if err == nil && !found {
 			err = understudy.ErrNotFound
 		}
@@ -96,7 +96,7 @@ func (k *Table) run(ctx context.Context, name string, value []byte, change func(
 
 // DeleteValue deletes a value in a transaction and reports whether it existed.
 func (k *Table) DeleteValue(c db.Conn, name string) (found bool, err error) {
-	found, err = c.QueryRow(deleteValue, []driver.Value{name}, func([]driver.Value) {})
+	found, err = db.QueryRow(c, deleteValue, []driver.Value{name}, func([]driver.Value) {})
 	if found {
 		k.noteChange(name, nil)
 	}

@@ -163,7 +163,7 @@ func (k *Table) change(ctx context.Context, name string, transact func(context.C
 	var refused error
 	err := k.run(ctx, name, nil, transact, func(c db.Conn) error {
 		var old, value []byte
-		_, err := c.QueryRow(selectValue, []driver.Value{name}, func(r []driver.Value) { old = cloneBytes(r[0]) })
+		_, err := db.QueryRow(c, selectValue, []driver.Value{name}, func(r []driver.Value) { old = cloneBytes(r[0]) })
 		if err != nil {
 			return err
 		}

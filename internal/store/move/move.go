@@ -38,7 +38,7 @@ var (
 
 // CheckComplete returns an error if the database is an unfinished copy of another one.
 func CheckComplete(c db.Conn) error {
-	found, err := c.QueryRow(selectMark, nil, func([]driver.Value) {})
+	found, err := db.QueryRow(c, selectMark, nil, func([]driver.Value) {})
 	if found {
 		return errors.New("this database is the unfinished copy of another one; run understudy store move again, or use another database")
 	}
@@ -136,17 +136,17 @@ func (m *moving) change(work func() error) error {
 
 // begin counts the rows of the source. It returns an error if the target is neither empty nor an unfinished copy.
 func (m *moving) begin() error {
-	found, err := m.to.QueryRow(selectMark, nil, func([]driver.Value) {})
+	found, err := db.QueryRow(m.to, selectMark, nil, func([]driver.Value) {})
 	if err != nil {
 		return err
 	}
 	err = visitTables(func(t *table) error {
-		_, err := m.from.QueryRow(t.count, nil, func(r []driver.Value) { m.total += 2 * r[0].(int64) })
+		_, err := db.QueryRow(m.from, t.count, nil, func(r []driver.Value) { m.total += 2 * r[0].(int64) })
 		if err != nil || found || t.name == "counter" || t.name == "made" {
 			return err
 		}
 		rows := int64(0)
-		if _, err := m.to.QueryRow(t.count, nil, func(r []driver.Value) { rows = r[0].(int64) }); err != nil || rows == 0 {
+		if _, err := db.QueryRow(m.to, t.count, nil, func(r []driver.Value) { rows = r[0].(int64) }); err != nil || rows == 0 {
 			return err
 		}
 		return fmt.Errorf("the target is not empty: table %s has %d rows; name an empty database", t.name, rows)
@@ -173,7 +173,7 @@ func (m *moving) copy(t *table) error {
 	var args []driver.Value
 	size := 0
 	flush := func() error {
-		_, err := m.to.RunTransaction(m.ctx, func() error { return m.to.ExecuteMany(t.insert, len(t.columns), args) })
+		_, err := m.to.RunTransaction(m.ctx, func() error { return db.ExecuteMany(m.to, t.insert, len(t.columns), args) })
 		args, size = args[:0], 0
 		return err
 	}

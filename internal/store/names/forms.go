@@ -45,7 +45,7 @@ func FindForms(c db.Conn) (all []Form, err error) {
 	})
 	layout := int64(0)
 	if err == nil {
-		_, err = c.QueryRow(selectLayout, nil, func(r []driver.Value) { layout = r[0].(int64) })
+		_, err = db.QueryRow(c, selectLayout, nil, func(r []driver.Value) { layout = r[0].(int64) })
 	}
 	for i := range all {
 		if err == nil {
@@ -100,7 +100,7 @@ func measureID(length int, layout int64) int64 {
 func (f *Form) findPrefix(c db.Conn) (common string, err error) {
 	for quarter := range int64(3) {
 		text := ""
-		_, qerr := c.QueryRow(selectIDAt, []driver.Value{f.kind, f.IDs * (quarter + 1) / 4}, func(r []driver.Value) {
+		_, qerr := db.QueryRow(c, selectIDAt, []driver.Value{f.kind, f.IDs * (quarter + 1) / 4}, func(r []driver.Value) {
 			text, err = db.DecodeID(f.now, r[0].([]byte))
 		})
 		if err = errors.Join(err, qerr); err != nil {
@@ -144,7 +144,7 @@ func (f *Form) rewrite(c db.Conn) error {
 			return c.Execute(updatePrefix, 0, f.best, f.kind)
 		}
 		if err == nil {
-			err = c.ExecuteMany(insertRow, 4, args)
+			err = db.ExecuteMany(c, insertRow, 4, args)
 		}
 		if err != nil {
 			return err
@@ -154,7 +154,7 @@ func (f *Form) rewrite(c db.Conn) error {
 
 // Replace replaces the tables by the one that Rewrite has written. It waits for readers of other processes, but not for long.
 func Replace(c db.Conn) error {
-	if _, err := c.QueryRow(limitWait, nil, func([]driver.Value) {}); err != nil {
+	if _, err := db.QueryRow(c, limitWait, nil, func([]driver.Value) {}); err != nil {
 		return err
 	}
 	var err error

@@ -56,7 +56,7 @@ type Table struct {
 // Put writes new ids. args has three values for each: kind, stored id and record number. last is the highest record
 // number in use. Whenever last passes a multiple of recentIDs, Put moves ids to the next table.
 func (t *Table) Put(c db.Conn, args []driver.Value, last int64) error {
-	if err := c.ExecuteMany(insert, 3, args); err != nil {
+	if err := db.ExecuteMany(c, insert, 3, args); err != nil {
 		return err
 	}
 	if first := last - int64(len(args)/3); first/recentIDs == last/recentIDs {
@@ -73,7 +73,7 @@ func (t *Table) Put(c db.Conn, args []driver.Value, last int64) error {
 // shrinkMiddle moves ids out of name_middle while it has more than middleIDs.
 func (t *Table) shrinkMiddle(c db.Conn) error {
 	var count int64
-	if _, err := c.QueryRow(countMiddle, nil, func(r []driver.Value) { count = r[0].(int64) }); err != nil {
+	if _, err := db.QueryRow(c, countMiddle, nil, func(r []driver.Value) { count = r[0].(int64) }); err != nil {
 		return err
 	}
 	for ; count > middleIDs; count -= recentIDs {
@@ -89,7 +89,7 @@ func (t *Table) moveNext(c db.Conn) error {
 	for range 2 {
 		var kind int64
 		var id []byte
-		found, err := c.QueryRow(selectMiddleEnd, []driver.Value{t.kind, t.id, recentIDs - 1}, func(r []driver.Value) {
+		found, err := db.QueryRow(c, selectMiddleEnd, []driver.Value{t.kind, t.id, recentIDs - 1}, func(r []driver.Value) {
 			kind, id = r[0].(int64), r[1].([]byte)
 		})
 		if err != nil {
@@ -115,7 +115,7 @@ func ExpectRecord(c db.Conn, kind int64, id []byte) error { return c.Expect(sele
 
 // FindRecord returns the number of the record with a stored id, or 0 if the id was never seen.
 func FindRecord(c db.Conn, kind int64, id []byte) (number int64, err error) {
-	_, err = c.QueryRow(selectRecord, []driver.Value{kind, id}, func(r []driver.Value) { number = r[0].(int64) })
+	_, err = db.QueryRow(c, selectRecord, []driver.Value{kind, id}, func(r []driver.Value) { number = r[0].(int64) })
 	return number, err
 }
 
@@ -128,7 +128,7 @@ const (
 // MarkErased sets the mark of an id and reports whether the id had another mark before.
 func MarkErased(c db.Conn, kind int64, id []byte, mark int64) (changed bool, err error) {
 	for _, st := range updateErasedName {
-		changed, err = c.QueryRow(st, []driver.Value{mark, kind, id, mark}, func([]driver.Value) {})
+		changed, err = db.QueryRow(c, st, []driver.Value{mark, kind, id, mark}, func([]driver.Value) {})
 		if changed || err != nil {
 			return changed, err
 		}
@@ -156,6 +156,6 @@ var selectOrNext = newOrNextStatement()
 // If there is no such record, it returns the record with the next id, so the caller must compare the ids. Both cases
 // take the same reads. It returns 0 if the kind has no record.
 func FindRecordOrNext(c db.Conn, kind int64, id []byte, without int64) (record int64, err error) {
-	_, err = c.QueryRow(selectOrNext, []driver.Value{kind, id, without}, func(r []driver.Value) { record = r[0].(int64) })
+	_, err = db.QueryRow(c, selectOrNext, []driver.Value{kind, id, without}, func(r []driver.Value) { record = r[0].(int64) })
 	return record, err
 }

@@ -20,7 +20,7 @@ var (
 // claim ends with EndClaim, or when the lease of its node ends.
 func (t *Table) Claim(ctx context.Context, key int64, id string) (claimed bool, err error) {
 	err = t.use(ctx, t.claims, func(c db.Conn) error {
-		claimed, err = c.QueryRow(claimKey, []driver.Value{key, id}, func([]driver.Value) {})
+		claimed, err = db.QueryRow(c, claimKey, []driver.Value{key, id}, func([]driver.Value) {})
 		return err
 	})
 	return claimed, db.WrapError(true, err, "claim work")
@@ -29,7 +29,7 @@ func (t *Table) Claim(ctx context.Context, key int64, id string) (claimed bool, 
 // IsClaimed reports whether a live node has claimed a key.
 func (t *Table) IsClaimed(ctx context.Context, key int64) (claimed bool, err error) {
 	err = t.use(ctx, t.claims, func(c db.Conn) error {
-		claimed, err = c.QueryRow(selectClaim, []driver.Value{key}, func([]driver.Value) {})
+		claimed, err = db.QueryRow(c, selectClaim, []driver.Value{key}, func([]driver.Value) {})
 		return err
 	})
 	return claimed, db.WrapError(false, err, "see who does work")

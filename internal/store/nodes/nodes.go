@@ -162,7 +162,7 @@ func CountRunning(c db.Conn) (n int, err error) {
 // ReplaceParts replaces Parts. It returns false if another node has done so since Parts was read with that number of writes.
 func (t *Table) ReplaceParts(ctx context.Context, writes int64, parts string) (done bool, err error) {
 	err = t.use(ctx, t.conn, func(c db.Conn) error {
-		done, err = c.QueryRow(updateParts, []driver.Value{parts, writes}, func([]driver.Value) {})
+		done, err = db.QueryRow(c, updateParts, []driver.Value{parts, writes}, func([]driver.Value) {})
 		return err
 	})
 	return done, db.WrapError(true, err, "divide the budgets of requests")

@@ -51,7 +51,7 @@ func NewAssigner(c db.Conn, kind int64, noteMoves func()) *Assigner {
 func (g *Assigner) readKindNumbers() ([]int64, error) {
 	if g.hasDeleted == 0 {
 		g.hasDeleted = -1
-		if _, err := g.c.QueryRow(selectDeleted, []driver.Value{-g.kind}, func([]driver.Value) { g.hasDeleted = 1 }); err != nil {
+		if _, err := db.QueryRow(g.c, selectDeleted, []driver.Value{-g.kind}, func([]driver.Value) { g.hasDeleted = 1 }); err != nil {
 			return nil, err
 		}
 	}
@@ -129,7 +129,7 @@ func (g *Assigner) findNeighbour(st *db.Statement, position, bound int64, nearer
 		if err != nil {
 			break
 		}
-		_, err = g.c.QueryRow(st, []driver.Value{kind, position, bound}, func(r []driver.Value) {
+		_, err = db.QueryRow(g.c, st, []driver.Value{kind, position, bound}, func(r []driver.Value) {
 			if at := r[0].(int64); found == Nowhere || nearer(at, found) {
 				found = at
 			}
@@ -143,7 +143,7 @@ func (g *Assigner) MoveApart(position int64, n int, moved func(to map[int64]int6
 	g.known = false
 	var cerr error
 	first, low, step := spread(position, n, func(low int64) (n int) {
-		_, err := g.c.QueryRow(countPlaces, []driver.Value{g.kind, low, position}, func(r []driver.Value) { n = int(r[0].(int64)) })
+		_, err := db.QueryRow(g.c, countPlaces, []driver.Value{g.kind, low, position}, func(r []driver.Value) { n = int(r[0].(int64)) })
 		if err != nil {
 			cerr = err
 		}

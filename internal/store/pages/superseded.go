@@ -32,7 +32,7 @@ func (l *Loader) markSuperseded(c db.Conn, p *understudy.Page, row *Row, blocks 
 			return err
 		}
 		if record != 0 {
-			_, err = c.QueryRow(selectPresent, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
+			_, err = db.QueryRow(c, selectPresent, []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1},
 				func(r []driver.Value) { present = r[0].(int64) > 0 })
 			if err != nil {
 				return err

@@ -49,7 +49,7 @@ func TestThePoolReplacesALostConnection(t *testing.T) {
 	for name, run := range map[string]func(context.Context, func(db.Conn) error) error{"a write": p.Change, "a read": p.Read} {
 		session := func() (pid int64) {
 			err := run(t.Context(), func(c db.Conn) error {
-				_, err := c.QueryRow(selectSession, nil, func(r []driver.Value) { pid = r[0].(int64) })
+				_, err := db.QueryRow(c, selectSession, nil, func(r []driver.Value) { pid = r[0].(int64) })
 				return err
 			})
 			checktest.MustNoError(t, err, "%s after a connection was lost", name)

@@ -43,13 +43,13 @@ func TestTransactionsBehindPgBouncerMayHaveAnySession(t *testing.T) {
 	for range 4 {
 		_, err := c.RunDurably(func() (bool, error) {
 			return c.RunTransaction(t.Context(), func() error {
-				_, err := c.QueryRow(showDurable, nil, func(r []driver.Value) { checktest.Equal(t, r[1].(string), "on", "durable") })
+				_, err := db.QueryRow(c, showDurable, nil, func(r []driver.Value) { checktest.Equal(t, r[1].(string), "on", "durable") })
 				return err
 			})
 		})
 		checktest.NoError(t, err, "a durable transaction")
 		err = visitSessions(t, conns, func(c *Conn) error {
-			_, err := c.QueryRow(showDurable, nil, func(r []driver.Value) {
+			_, err := db.QueryRow(c, showDurable, nil, func(r []driver.Value) {
 				sessions[r[0].(int64)] = true
 				checktest.Equal(t, r[1].(string), "off", "durability after a durable transaction")
 			})
@@ -67,7 +67,7 @@ func TestWithoutItsParameterPgBouncerIsNamed(t *testing.T) {
 	var err error
 	for range 4 {
 		err = errors.Join(err, visitSessions(t, conns, func(c *Conn) error {
-			_, err := c.QueryRow(countThings, nil, func([]driver.Value) {})
+			_, err := db.QueryRow(c, countThings, nil, func([]driver.Value) {})
 			return err
 		}))
 	}

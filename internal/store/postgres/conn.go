@@ -95,18 +95,6 @@ func (c *Conn) Execute(st *db.Statement, n int, args ...driver.Value) error {
 	return err
 }
 
-// ExecuteMany implements db.Conn.
-func (c *Conn) ExecuteMany(st *db.Statement, width int, args []driver.Value) error {
-	for len(args) > 0 {
-		n := min(db.MaxTuples, len(args)/width)
-		if err := c.Execute(st, n, args[:n*width]...); err != nil {
-			return err
-		}
-		args = args[n*width:]
-	}
-	return nil
-}
-
 // Query implements db.Conn. It reads all rows before it calls each.
 func (c *Conn) Query(st *db.Statement, n int, args []driver.Value, each func(row []driver.Value) error) error {
 	if st.Whole && c.work != nil {
@@ -205,17 +193,6 @@ func (c *Conn) queryPortions(st *db.Statement, n int, args []driver.Value, each 
 		more = got == portion
 	}
 	return c.push(variant{}, "CLOSE "+name, nil)
-}
-
-// QueryRow implements db.Conn.
-func (c *Conn) QueryRow(st *db.Statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error) {
-	err = db.VisitRows(c, st, args, func(r []driver.Value) {
-		if !found {
-			row(r)
-		}
-		found = true
-	})
-	return found, err
 }
 
 // QueryOnce implements db.Conn. PostgreSQL plans the query for these values of the parameters.

@@ -87,13 +87,13 @@ func addThings(t *testing.T, c *Conn, n int) {
 	for i := range n {
 		args = append(args, int64(i), "thing")
 	}
-	transact(t, c, func() error { return c.ExecuteMany(insertThing, 2, args) })
+	transact(t, c, func() error { return db.ExecuteMany(c, insertThing, 2, args) })
 }
 
 // readText returns the text of a thing.
 func readText(t *testing.T, c *Conn, number int64) (text string) {
 	t.Helper()
-	found, err := c.QueryRow(selectText, []driver.Value{number}, func(r []driver.Value) { text = r[0].(string) })
+	found, err := db.QueryRow(c, selectText, []driver.Value{number}, func(r []driver.Value) { text = r[0].(string) })
 	checktest.MustNoError(t, err, "read thing %d", number)
 	checktest.MustTrue(t, found, "thing %d is missing", number)
 	return text
@@ -103,7 +103,7 @@ func readText(t *testing.T, c *Conn, number int64) (text string) {
 func checkUsable(t *testing.T, c *Conn, n int64) {
 	t.Helper()
 	transact(t, c, func() error {
-		_, err := c.QueryRow(countThings, nil, func(r []driver.Value) { checktest.Equal(t, r[0].(int64), n, "number of things") })
+		_, err := db.QueryRow(c, countThings, nil, func(r []driver.Value) { checktest.Equal(t, r[0].(int64), n, "number of things") })
 		return err
 	})
 }
@@ -265,7 +265,7 @@ func TestValuesComeBackAsTheyWere(t *testing.T) {
 		}
 		if text, ok := row[1].(string); ok && text != "" {
 			checktest.Equal(t, readText(t, c, row[0].(int64)), text, "text when read again")
-			found, err := c.QueryRow(selectOther, []driver.Value{text}, func(r []driver.Value) { checkValue(t, r[0], row[0]) })
+			found, err := db.QueryRow(c, selectOther, []driver.Value{text}, func(r []driver.Value) { checkValue(t, r[0], row[0]) })
 			checktest.NoError(t, err, "find %q", text)
 			checktest.True(t, found, "%q is not found", text)
 		}
@@ -408,7 +408,7 @@ func TestPlansDoNotDependOnStatistics(t *testing.T) {
 	show := &db.Statement{Head: "SELECT current_setting('jit') || current_setting('enable_hashjoin')"}
 	for _, run := range []func(context.Context, func() error) (bool, error){c.RunTransaction, c.RunReading} {
 		_, err := run(t.Context(), func() error {
-			_, err := c.QueryRow(show, nil, func(r []driver.Value) { checktest.Equal(t, r[0].(string), "offoff", "settings") })
+			_, err := db.QueryRow(c, show, nil, func(r []driver.Value) { checktest.Equal(t, r[0].(string), "offoff", "settings") })
 			return err
 		})
 		checktest.NoError(t, err, "transaction")

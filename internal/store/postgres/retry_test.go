@@ -209,7 +209,7 @@ func TestAbortedStatementsOfManyWritersDoNothing(t *testing.T) {
 		})
 	}
 	all.Wait()
-	found, err := dial(t, dsn).QueryRow(selectText, []driver.Value{2 * done.Load()}, func([]driver.Value) {})
+	found, err := db.QueryRow(dial(t, dsn), selectText, []driver.Value{2 * done.Load()}, func([]driver.Value) {})
 	checktest.NoError(t, err, "read")
 	checktest.True(t, found, "the number is not twice that of the %d statements that were run", done.Load())
 	t.Logf("%d statements were run, %d were aborted three times; the server aborted %d", done.Load(), aborted.Load(),

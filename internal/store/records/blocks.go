@@ -212,7 +212,7 @@ func (o *Blocks) FindID(record, version int64) (string, error) {
 	if err != nil && !errors.Is(err, errMissing) {
 		return "", err
 	}
-	_, err = o.c.QueryRow(selectAnyVersion, []driver.Value{record * Slots, record*Slots + Slots - 1},
+	_, err = db.QueryRow(o.c, selectAnyVersion, []driver.Value{record * Slots, record*Slots + Slots - 1},
 		func(r []driver.Value) { version = r[0].(int64) })
 	if err == nil {
 		e, err = o.ReadEntry(version)

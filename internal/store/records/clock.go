@@ -24,7 +24,7 @@ func FindParent(c db.Conn, id string) (number int64, err error) {
 		return 0, nil
 	}
 	number = -1
-	_, err = c.QueryRow(selectParent, []driver.Value{id}, func(r []driver.Value) { number = r[0].(int64) })
+	_, err = db.QueryRow(c, selectParent, []driver.Value{id}, func(r []driver.Value) { number = r[0].(int64) })
 	return number, err
 }
 
@@ -106,7 +106,7 @@ func (o *Opener) FillClocks(ctx context.Context, c db.Conn) error {
 	kinds := map[int64]string{}
 	for _, k := range o.catalog.Kinds() {
 		var filled *string
-		_, err := c.QueryRow(selectFilled, []driver.Value{k.Number}, func(r []driver.Value) {
+		_, err := db.QueryRow(c, selectFilled, []driver.Value{k.Number}, func(r []driver.Value) {
 			if text, ok := r[0].(string); ok {
 				filled = &text
 			}
@@ -194,7 +194,7 @@ func (f *filling) addSome(after int64) (n int, last int64, err error) {
 		return err
 	})
 	if err == nil {
-		err = f.c.ExecuteMany(InsertClock, 5, f.args)
+		err = db.ExecuteMany(f.c, InsertClock, 5, f.args)
 	}
 	return n, last, err
 }

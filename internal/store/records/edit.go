@@ -40,7 +40,7 @@ func (o *Blocks) Erase(version int64, named bool) (taken bool, err error) {
 	}
 	was, held := *e, e.Record*Slots+b.Slot
 	if !named {
-		newest, err := o.c.QueryRow(selectNewer, []driver.Value{held, version}, func([]driver.Value) {})
+		newest, err := db.QueryRow(o.c, selectNewer, []driver.Value{held, version}, func([]driver.Value) {})
 		if err != nil || newest {
 			return false, err
 		}
@@ -64,7 +64,7 @@ func (o *Blocks) Erase(version int64, named bool) (taken bool, err error) {
 // removeOldClock removes a deleted version's clock from the earlier clocks of its record, unless another stored
 // version has the same clock.
 func (o *Blocks) removeOldClock(shape, held int64, was *codec.Entry) error {
-	found, err := o.c.QueryRow(selectIsOld, []driver.Value{shape, int64(0), was.Clock, was.Record}, func([]driver.Value) {})
+	found, err := db.QueryRow(o.c, selectIsOld, []driver.Value{shape, int64(0), was.Clock, was.Record}, func([]driver.Value) {})
 	if err != nil || !found {
 		return err
 	}

@@ -33,7 +33,7 @@ func BodyHash(body []byte) int64 {
 
 // FindShapeNumber returns the number of the shape in a slot of a kind.
 func FindShapeNumber(c db.Conn, kind, slot int64) (number int64, err error) {
-	found, err := c.QueryRow(selectShapeAt, []driver.Value{kind, slot}, func(r []driver.Value) { number = r[0].(int64) })
+	found, err := db.QueryRow(c, selectShapeAt, []driver.Value{kind, slot}, func(r []driver.Value) { number = r[0].(int64) })
 	if err == nil && !found {
 		err = db.NewDamageError("kind %d has no shape in slot %d", kind, slot)
 	}
@@ -56,7 +56,7 @@ const NeverNewest = -1
 
 // ReadCreation returns when a version was first saved, in Unix nanoseconds.
 func ReadCreation(c db.Conn, version int64) (at int64, err error) {
-	found, err := c.QueryRow(selectMade, []driver.Value{version / codec.PerBlock}, func(r []driver.Value) { at = r[0].(int64) })
+	found, err := db.QueryRow(c, selectMade, []driver.Value{version / codec.PerBlock}, func(r []driver.Value) { at = r[0].(int64) })
 	if err == nil && !found {
 		err = newCreationError(version)
 	}

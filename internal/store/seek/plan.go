@@ -131,7 +131,7 @@ func visitPositionsOrNext(c db.Conn, kind int64, ids []driver.Value, each func(o
 			return err
 		}
 		args := []driver.Value{record * records.Slots, record*records.Slots + records.Slots - 1}
-		if _, err = c.QueryRow(selectPlace, args, func(r []driver.Value) { each(order.ReadPosition(r[0])) }); err != nil {
+		if _, err = db.QueryRow(c, selectPlace, args, func(r []driver.Value) { each(order.ReadPosition(r[0])) }); err != nil {
 			return err
 		}
 	}

@@ -191,7 +191,7 @@ func (s *recordSearch) updatePosition(c db.Conn, before int64) error {
 	if s.last.record != 0 || s.below != s.q.Below {
 		var at order.Position
 		// This is the first read of the transaction, so the transaction does not see later commits.
-		_, err := c.QueryRow(selectPlace, []driver.Value{s.last.record * records.Slots, s.last.record*records.Slots + records.Slots - 1},
+		_, err := db.QueryRow(c, selectPlace, []driver.Value{s.last.record * records.Slots, s.last.record*records.Slots + records.Slots - 1},
 			func(r []driver.Value) { at = order.ReadPosition(r[0]) })
 		if now = s.seeker.epoch.Load(); err != nil || now == s.epoch {
 			return err

@@ -50,7 +50,7 @@ func (p *Points) AddSamples(ctx context.Context, s understudy.Series, samples ..
 			return err
 		}
 		number := int64(0)
-		_, err := c.QueryRow(selectSeries, seriesArgs(s), func(r []driver.Value) { number = r[0].(int64) })
+		_, err := db.QueryRow(c, selectSeries, seriesArgs(s), func(r []driver.Value) { number = r[0].(int64) })
 		if err != nil {
 			return err
 		}

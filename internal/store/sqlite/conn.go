@@ -133,18 +133,6 @@ func (c *Conn) Execute(st *db.Statement, n int, args ...driver.Value) error {
 	return wrapError(err)
 }
 
-// ExecuteMany implements db.Conn.
-func (c *Conn) ExecuteMany(st *db.Statement, width int, args []driver.Value) error {
-	for len(args) > 0 {
-		n := min(db.MaxTuples, len(args)/width)
-		if err := c.Execute(st, n, args[:n*width]...); err != nil {
-			return err
-		}
-		args = args[n*width:]
-	}
-	return nil
-}
-
 // Query implements db.Conn.
 func (c *Conn) Query(st *db.Statement, n int, args []driver.Value, each func(row []driver.Value) error) error {
 	if err := c.checkLimit(); err != nil {
@@ -162,17 +150,6 @@ func (c *Conn) Query(st *db.Statement, n int, args []driver.Value, each func(row
 
 // Expect implements db.Conn. A query costs no round trip, so nothing is read ahead.
 func (c *Conn) Expect(*db.Statement, int, ...driver.Value) error { return nil }
-
-// QueryRow implements db.Conn.
-func (c *Conn) QueryRow(st *db.Statement, args []driver.Value, row func(row []driver.Value)) (found bool, err error) {
-	err = db.VisitRows(c, st, args, func(r []driver.Value) {
-		if !found {
-			row(r)
-		}
-		found = true
-	})
-	return found, err
-}
 
 // queryPrepared executes a prepared statement and calls each for every row of the result.
 func (c *Conn) queryPrepared(stmt driver.Stmt, args []driver.Value, each func(row []driver.Value) error) error {
@@ -325,11 +302,11 @@ func (c *Conn) refresh(ctx context.Context) error {
 	}
 	version, reads := int64(0), c.reads
 	defer func() { c.reads = reads }() // only work counts
-	if _, err := c.QueryRow(pragmaVersion, nil, func(r []driver.Value) { version = r[0].(int64) }); err != nil || version == c.version {
+	if _, err := db.QueryRow(c, pragmaVersion, nil, func(r []driver.Value) { version = r[0].(int64) }); err != nil || version == c.version {
 		return err
 	}
 	var began error
-	if _, err := c.QueryRow(c.hooks.Read, nil, func(r []driver.Value) { began = c.hooks.Begin(ctx, c, r) }); err != nil {
+	if _, err := db.QueryRow(c, c.hooks.Read, nil, func(r []driver.Value) { began = c.hooks.Begin(ctx, c, r) }); err != nil {
 		return err
 	}
 	if began == nil {

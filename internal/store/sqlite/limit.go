@@ -41,11 +41,11 @@ var (
 
 // CountUsed implements db.Engine. It counts pages, those in the log included.
 func (e *Engine) CountUsed(c db.Conn) (used int64, err error) {
-	_, err = c.QueryRow(pragmaPages, nil, func(r []driver.Value) { used = r[0].(int64) })
+	_, err = db.QueryRow(c, pragmaPages, nil, func(r []driver.Value) { used = r[0].(int64) })
 	if err != nil {
 		return 0, err
 	}
-	_, err = c.QueryRow(pragmaFree, nil, func(r []driver.Value) { used -= r[0].(int64) })
+	_, err = db.QueryRow(c, pragmaFree, nil, func(r []driver.Value) { used -= r[0].(int64) })
 	return used, err
 }
 

@@ -22,7 +22,7 @@ func TestBoundsOfStatements(t *testing.T) {
 		t.Fatal(err)
 	}
 	insert := &db.Statement{Head: "INSERT INTO t VALUES ", Tuple: "(?)"}
-	if err := c.ExecuteMany(insert, 1, []driver.Value{int64(1), int64(2), int64(3)}); err != nil {
+	if err := db.ExecuteMany(c, insert, 1, []driver.Value{int64(1), int64(2), int64(3)}); err != nil {
 		t.Fatal(err)
 	}
 	some := &db.Statement{Head: "SELECT a FROM t WHERE a > ? ORDER BY a LIMIT ?"}

@@ -47,10 +47,10 @@ func (Table) Update(c db.Conn, writes wordrows.Pending) error {
 			gone = append(gone, w.Posting)
 		}
 	}
-	if err := c.ExecuteMany(deleteRows, 1, gone); err != nil {
+	if err := db.ExecuteMany(c, deleteRows, 1, gone); err != nil {
 		return err
 	}
-	return c.ExecuteMany(insertRows, 2, rows)
+	return db.ExecuteMany(c, insertRows, 2, rows)
 }
 
 // Clear implements wordrows.Table.

@@ -48,7 +48,7 @@ func (v *verifying) checkPlaces() error {
 		last = record
 		stands := int64(0)
 		for i, sign := range []int64{kind, -kind} {
-			_, err := v.c.QueryRow(selectStandsAt, []driver.Value{sign, at.At}, func(r []driver.Value) {
+			_, err := db.QueryRow(v.c, selectStandsAt, []driver.Value{sign, at.At}, func(r []driver.Value) {
 				if r[0].(int64) == record {
 					stands = int64(i + 1)
 				}
@@ -72,7 +72,7 @@ func (v *verifying) checkPlaces() error {
 	if err != nil {
 		return err
 	}
-	_, err = v.c.QueryRow(countStands, nil, func(r []driver.Value) {
+	_, err = db.QueryRow(v.c, countStands, nil, func(r []driver.Value) {
 		if r[0] != r[1] {
 			v.addProblem("%d positions are in use, but there are %d records", r[0], r[1])
 		}

@@ -61,7 +61,7 @@ func (v *verifying) checkVersion(e *codec.Entry, number, slot int64) error {
 	v.report.Versions++
 	held, hash := e.Record*records.Slots+slot, records.BodyHash(e.Body)
 	current, same := int64(0), false
-	_, err := v.c.QueryRow(selectHeldRow, []driver.Value{held}, func(r []driver.Value) {
+	_, err := db.QueryRow(v.c, selectHeldRow, []driver.Value{held}, func(r []driver.Value) {
 		current, same = r[0].(int64), r[1].(int64) == hash
 	})
 	if err != nil {
@@ -74,7 +74,7 @@ func (v *verifying) checkVersion(e *codec.Entry, number, slot int64) error {
 		return nil
 	}
 	var tag driver.Value
-	found, err := v.c.QueryRow(selectPastTag, []driver.Value{held, number}, func(r []driver.Value) { tag = r[0] })
+	found, err := db.QueryRow(v.c, selectPastTag, []driver.Value{held, number}, func(r []driver.Value) { tag = r[0] })
 	switch {
 	case err != nil:
 		return err
@@ -106,7 +106,7 @@ func (v *verifying) checkClock(blocks *records.Blocks, e *codec.Entry, version i
 	}
 	return records.VisitClockParents(v.c, e.Parent, func(parent int64) error {
 		var now driver.Value
-		_, err := v.c.QueryRow(selectClocked, []driver.Value{b.Shape, parent, e.Clock, e.Record}, func(r []driver.Value) { now = r[0] })
+		_, err := db.QueryRow(v.c, selectClocked, []driver.Value{b.Shape, parent, e.Clock, e.Record}, func(r []driver.Value) { now = r[0] })
 		if err == nil && (now == nil || newest && now != int64(1)) {
 			v.addProblem("record %d (%s): the index of times lacks its time %d", e.Record, e.ID, e.Clock)
 		}

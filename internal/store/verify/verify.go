@@ -126,7 +126,7 @@ func (v *verifying) countRows() error {
 	if v.db.OnRow == nil {
 		return nil
 	}
-	_, err := v.c.QueryRow(countVisited, nil, func(r []driver.Value) { v.total = r[0].(int64) })
+	_, err := db.QueryRow(v.c, countVisited, nil, func(r []driver.Value) { v.total = r[0].(int64) })
 	switch {
 	case db.ClassOf(err) == db.Damaged:
 		return nil // another check reports the damage
