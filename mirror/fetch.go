@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -232,11 +233,7 @@ func (fs *flights) removeFlight(f *flight) {
 // pauseKey delays the next background fetch of a key, because a fetch of it has failed. The caller holds the lock.
 func (fs *flights) pauseKey(key understudy.Key, now time.Time) {
 	if len(fs.suspended) >= maxSuspendedKeys {
-		for k, until := range fs.suspended {
-			if remainingPause(now, until, suspendTime) == 0 {
-				delete(fs.suspended, k)
-			}
-		}
+		maps.DeleteFunc(fs.suspended, func(_ understudy.Key, until time.Time) bool { return remainingPause(now, until, suspendTime) == 0 })
 	}
 	if len(fs.suspended) < maxSuspendedKeys {
 		fs.suspended[key] = now.Add(suspendTime)

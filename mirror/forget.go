@@ -228,8 +228,9 @@ func (fl *filler) isExpired(ctx context.Context, k *kind, rec *understudy.Record
 		return false
 	}
 	above := k.source.config.Spec.Kind(sp.Field(sp.Parent).Link)
-	id := fieldText(rec.Body, sp.Parent)
-	if id == "" {
+	v, _ := jsonspan.Find(rec.Body, jsonspan.Value{Kind: jsonspan.Object, End: len(rec.Body)}, sp.Parent)
+	id := jsonspan.Text(rec.Body, v)
+	if v.Kind == jsonspan.Null || id == "" {
 		return false
 	}
 	parent := fl.holdings.knownRecord(ctx, k.source, above, id)
@@ -281,15 +282,6 @@ func (hs *pageFinder) findRecord(ctx context.Context, s *source, k *spec.Kind, i
 		look(l.Shape)
 	}
 	return last, err
-}
-
-// fieldText returns a field's value as text, or "" if the field is null or absent.
-func fieldText(body []byte, name string) string {
-	v, ok := jsonspan.Find(body, jsonspan.Value{Kind: jsonspan.Object, End: len(body)}, name)
-	if !ok || v.Kind == jsonspan.Null {
-		return ""
-	}
-	return jsonspan.Text(body, v)
 }
 
 // NoteWriteElsewhere notes that other processes have written to records of a kind, which has a generation since. Without ids

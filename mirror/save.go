@@ -64,7 +64,13 @@ func (fl *filler) fill(f *flight, p *understudy.Page) {
 	if f.origin.target.Instance != nil && p.Status >= 400 {
 		// the record was deleted, so its audio and images are deleted too, whether or not it was stored
 		fl.entries.forgetContents(f.origin.kind, f.origin.target.ID)
-		fl.entries.dropUnstored(f.origin.kind)
+		var unstored []*cache.Entry // it is not known which records these pages show
+		fl.entries.hot.WalkGroup(f.origin.kind.pages, func(e *cache.Entry) {
+			if !e.Stored && !e.Composed {
+				unstored = append(unstored, e)
+			}
+		})
+		fl.entries.hot.DropAll(unstored)
 	}
 	begin, saving := fl.env.now(), f.origin.trace.Begin("save")
 	if err := f.origin.kind.lock(ctx); err != nil {

@@ -49,17 +49,6 @@ func (es *entries) markSuperseded(k *kind, shape string, changes []understudy.Ch
 	return true
 }
 
-// dropUnstored removes the pages of a kind from memory that are not stored, because it is not known which records they show.
-func (es *entries) dropUnstored(k *kind) {
-	var gone []*cache.Entry
-	es.hot.WalkGroup(k.pages, func(e *cache.Entry) {
-		if !e.Stored && !e.Composed {
-			gone = append(gone, e)
-		}
-	})
-	es.hot.DropAll(gone)
-}
-
 // markOthersSuperseded marks or removes all pages in memory that show changed records, except the page with the key except.
 func (es *entries) markOthersSuperseded(k *kind, shape string, changes []understudy.Change, except understudy.Key) {
 	n := es.newChangeSet(changes, shape, understudy.NewNames(k.source.config.Spec.Kind(k.name).ID...))

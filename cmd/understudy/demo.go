@@ -42,7 +42,13 @@ func (c *demoCmd) Run(ctx context.Context, p *process) (err error) {
 	if err := c.Listen.apply(cfg); err != nil {
 		return err
 	}
-	dir, err := c.openFolder()
+	path := c.Data
+	if path == "" {
+		if path, err = os.MkdirTemp("", "understudy-demo-"); err != nil {
+			return err
+		}
+	}
+	dir, err := datadir.Open(path, c.Data == "") // Close deletes a temporary folder
 	if err != nil {
 		return err
 	}
@@ -83,18 +89,6 @@ func (c *demoCmd) Run(ctx context.Context, p *process) (err error) {
 		h.Address(cfg.Credentials[0].Source), cred.User, strings.TrimPrefix(string(cred.Secret), demoScheme))
 	printReady(p.stdout)
 	return h.Serve(ctx, slow, []frontend.Task{gctune.Task(p.env, cfg.Limits.MemoryLimit(os.ReadFile))})
-}
-
-// openFolder opens the folder of the flag --data. Without the flag, it makes a temporary folder, which Close deletes.
-func (c *demoCmd) openFolder() (*datadir.Dir, error) {
-	if c.Data != "" {
-		return datadir.Open(c.Data, false)
-	}
-	path, err := os.MkdirTemp("", "understudy-demo-")
-	if err != nil {
-		return nil, err
-	}
-	return datadir.Open(path, true)
 }
 
 //go:embed demo.yml

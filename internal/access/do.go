@@ -25,17 +25,6 @@ const (
 // Permissions are the actions that roles may perform, by role and source.
 type Permissions map[string]map[string][]string
 
-// permissionNames returns the permissions that exist for a source.
-func permissionNames(s *spec.Spec) []string {
-	all := []string{PermitSync, PermitPurge, PermitErase, PermitNote, PermitLookup}
-	for _, k := range s.Kinds {
-		for _, a := range k.Actions {
-			all = append(all, k.Name+"."+a.Name)
-		}
-	}
-	return all
-}
-
 // addPermissions adds to a role's plans the actions that its people may perform.
 func addPermissions(specs map[string]*spec.Spec, role string, plans map[string]*grants, does map[string][]string) error {
 	for _, source := range slices.Sorted(maps.Keys(does)) {
@@ -43,7 +32,12 @@ func addPermissions(specs map[string]*spec.Spec, role string, plans map[string]*
 		if r == nil {
 			return fmt.Errorf("access: roles.%s.%s: it may do something and may see nothing", role, understudy.Clip(source))
 		}
-		known := permissionNames(specs[source])
+		known := []string{PermitSync, PermitPurge, PermitErase, PermitNote, PermitLookup}
+		for _, k := range specs[source].Kinds {
+			for _, a := range k.Actions {
+				known = append(known, k.Name+"."+a.Name)
+			}
+		}
 		r.permitted = map[string]bool{}
 		for _, word := range does[source] {
 			if !slices.Contains(known, word) {

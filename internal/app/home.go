@@ -43,7 +43,13 @@ func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapsh
 	}
 	for _, k := range kinds {
 		held := page.StoredKind{Records: k.Records, CaughtUp: m.CaughtUp[k.Kind], Lists: knownScores(lists, k.Kind)}
-		h.addWalkState(ctx, source, k.Kind, &held)
+		if s, err := h.crawler.ReadState(ctx, source, k.Kind); err == nil && s.Kept {
+			held.Complete, held.Why, held.Running, held.Done, held.Total = s.Complete, s.Why, s.Running, s.Done, max(s.Total, 0)
+			held.Walk, held.ETA = s.Walk, s.ETA
+			if !s.CaughtUp.IsZero() {
+				held.CaughtUp = s.CaughtUp
+			}
+		}
 		s.Kinds[k.Kind] = held
 	}
 	for _, w := range h.feed.Webhooks() {
@@ -52,19 +58,6 @@ func (h *figures) viewerSnapshot(ctx context.Context, source string) page.Snapsh
 		}
 	}
 	return s
-}
-
-// addWalkState adds the state of a kind's walks to what the home page shows.
-func (h *figures) addWalkState(ctx context.Context, source, kind string, held *page.StoredKind) {
-	s, err := h.crawler.ReadState(ctx, source, kind)
-	if err != nil || !s.Kept {
-		return
-	}
-	held.Complete, held.Why, held.Running, held.Done, held.Total, held.Walk, held.ETA = s.Complete, s.Why, s.Running, s.Done, max(s.Total, 0),
-		s.Walk, s.ETA
-	if !s.CaughtUp.IsZero() {
-		held.CaughtUp = s.CaughtUp
-	}
 }
 
 // addTimes adds the response times of this server and of the upstream. It adds the upstream's times also by kind

@@ -86,7 +86,12 @@ func (r Reader) Search(ctx context.Context, f Filter) (*Found, error) {
 	}
 	found := &Found{}
 	for {
-		newest := newestOf(chains)
+		var newest *cursor
+		for _, c := range chains {
+			if !c.done && (newest == nil || c.entry.At.After(newest.entry.At)) {
+				newest = c
+			}
+		}
 		if newest == nil {
 			return found, nil
 		}
@@ -131,15 +136,6 @@ func (c *cursor) step() error {
 	one, err, ok := c.next()
 	c.entry, c.timedOut, c.done = one.entry, one.timedOut, !ok
 	return err
-}
-
-func newestOf(chains []*cursor) (newest *cursor) {
-	for _, c := range chains {
-		if !c.done && (newest == nil || c.entry.At.After(newest.entry.At)) {
-			newest = c
-		}
-	}
-	return newest
 }
 
 // openCursors returns a cursor for each chain, at the position where the search begins.

@@ -156,8 +156,11 @@ func remoteReason(r *http.Request) string {
 			return "a proxy passed the request on (" + name + ")"
 		}
 	}
-	host, port := splitHost(r.Host)
-	if !isLoopbackName(host) {
+	host, port, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host, port = strings.Trim(r.Host, "[]"), "80"
+	}
+	if !isLoopbackName(strings.ToLower(host)) {
 		return "the Host header names no loopback address"
 	}
 	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
@@ -166,15 +169,6 @@ func remoteReason(r *http.Request) string {
 		}
 	}
 	return ""
-}
-
-// splitHost returns the name and the port in a Host header. The default port is 80.
-func splitHost(hostport string) (host, port string) {
-	host, port, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host, port = strings.Trim(hostport, "[]"), "80"
-	}
-	return strings.ToLower(host), port
 }
 
 func isLoopbackName(host string) bool {

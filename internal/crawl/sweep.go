@@ -58,18 +58,6 @@ func (s *sweepRun) add(ctx context.Context, f *folder.Folder, ids ...entry) erro
 	return wrapMemoryError(s.job.run.Weigh(ctx, sum))
 }
 
-// missingRecords returns the entries that were stored and not seen.
-func (s *sweepRun) missingRecords() []entry {
-	var out []entry
-	folder.Merge(&s.storedIDs, &s.seenIDs, func(what folder.Difference, key, parent, _ []byte) bool {
-		if what == folder.Removed {
-			out = append(out, entry{string(key), string(parent)})
-		}
-		return true
-	})
-	return out
-}
-
 // run sweeps and records the result in the kind's state.
 func (s *sweepRun) run(ctx context.Context) error {
 	if err := s.collectStored(ctx); err != nil {
@@ -81,7 +69,13 @@ func (s *sweepRun) run(ctx context.Context) error {
 	if err := s.job.checkEnds(ctx); err != nil {
 		return err // the next pages were not seen, and the missing records may be on them
 	}
-	missing := s.missingRecords()
+	var missing []entry
+	folder.Merge(&s.storedIDs, &s.seenIDs, func(what folder.Difference, key, parent, _ []byte) bool {
+		if what == folder.Removed {
+			missing = append(missing, entry{string(key), string(parent)})
+		}
+		return true
+	})
 	if err := s.resolve(ctx, missing); err != nil {
 		return err
 	}

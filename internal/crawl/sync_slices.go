@@ -91,9 +91,11 @@ func (s *syncRun) syncPartition(ctx context.Context, c interval) error {
 		}
 		err := s.job.visitInterval(ctx, list, c, at, func(page *understudy.Page, next position) error {
 			return s.keep(ctx, func(m *mark) {
-				rows := countWithin(page, c)
-				if list > 0 {
-					rows = 0 // the other lists of a kind may show the same records again
+				rows := int64(0)
+				for _, row := range page.Rows { // the other lists of a kind may show the same records again
+					if list == 0 && row.Clock != 0 && row.Clock >= c.From && row.Clock < c.To {
+						rows++
+					}
 				}
 				m.RangeRows += rows
 				m.put(c.From, rows, next)
@@ -179,17 +181,6 @@ func (m *mark) put(from, rows int64, at position) {
 		}
 	}
 	m.OpenRanges = append(m.OpenRanges, openPartition{from, rows, at})
-}
-
-// countWithin counts the rows of a page whose clocks lie in a time range.
-func countWithin(page *understudy.Page, c interval) int64 {
-	n := int64(0)
-	for _, row := range page.Rows {
-		if row.Clock != 0 && row.Clock >= c.From && row.Clock < c.To {
-			n++
-		}
-	}
-	return n
 }
 
 // walkRest walks the whole lists from the page after the newest page.

@@ -252,22 +252,15 @@ func (s *saving) readOldPage() (old oldPage, err error) {
 	return old, err
 }
 
-// skeleton returns the part of the page that the store compresses into one column.
-func (s *saving) skeleton() codec.Skeleton {
-	sk := codec.Skeleton{
+// putPage writes the page's row. The page keeps its version if its bytes are unchanged.
+func (s *saving) putPage(old oldPage) error {
+	sk := codec.Skeleton{ // it is compressed into one column
 		URI: s.p.Key.URI, ContentType: s.p.ContentType, Charset: s.p.Charset, InitialAge: s.p.InitialAge, Kept: s.p.Header, ID: s.p.ID,
-		Next: codec.NextOf(s.p), Gaps: s.content.gaps, Outside: s.content.outside,
+		Next: codec.NextOf(s.p), Gaps: s.content.gaps, Outside: s.content.outside, Versions: make([]int64, len(s.content.rows)),
 	}
-	sk.Versions = make([]int64, len(s.content.rows))
 	for i := range s.content.rows {
 		sk.Versions[i] = s.content.rows[i].Version
 	}
-	return sk
-}
-
-// putPage writes the page's row. The page keeps its version if its bytes are unchanged.
-func (s *saving) putPage(old oldPage) error {
-	sk := s.skeleton()
 	s.outcome.version = old.version
 	if old.number == 0 || old.sum != s.content.sum {
 		s.counters.page++

@@ -85,7 +85,11 @@ func serveRecord(q *page.Exchange) error {
 	}
 	var lists []*relatedRead
 	if q.DataFormat == "" {
-		lists = p.relatedLists(t)
+		lists = append(p.childLists(t), p.rollupLists(t)...)
+		lists = lists[:min(len(lists), maxLists)]
+		for _, a := range lists {
+			a.href = q.Clock.AsOf.AddTo(q.Source.Place(a.target))
+		}
 	}
 	view, own, done, err := q.Open(t, p.prefetchLists(lists))
 	if err != nil {

@@ -43,17 +43,6 @@ type relatedRead struct {
 	storedRows []access.Row // rows from the store, shown because upstream's list is empty
 }
 
-// relatedLists returns the lists to show on a record's page, as far as the caller may see them: lists whose path
-// contains the record's id, and lists of counted kinds (such as alerts) that are filtered by the id.
-func (rv *recordView) relatedLists(t *spec.Target) []*relatedRead {
-	all := append(rv.childLists(t), rv.rollupLists(t)...)
-	all = all[:min(len(all), maxLists)]
-	for _, a := range all {
-		a.href = rv.q.Clock.AsOf.AddTo(rv.q.Source.Place(a.target))
-	}
-	return all
-}
-
 // prefetchLists returns a function that starts to read the lists while the record itself is being read. It returns nil if the
 // role may see only some records of the kind, because requests must not depend on a record that the caller may not see. A list
 // is not prefetched if a field of the record has its number of rows, because such lists are mostly empty.

@@ -42,7 +42,13 @@ func (b *Book) put(name string, value []byte) (err error) {
 		e.removed = true
 		e.mu.Unlock()
 	}
-	b.collectOwners()
+	names := map[string]bool{}
+	for _, e := range b.entries() {
+		e.mu.Lock()
+		names[e.kept.Owner.Name] = true
+		e.mu.Unlock()
+	}
+	b.owners.Store(&names)
 	return err
 }
 
@@ -56,16 +62,6 @@ func newerPositions(x, y map[string]int64) map[string]int64 {
 		all[source] = max(all[source], n)
 	}
 	return all
-}
-
-func (b *Book) collectOwners() {
-	names := map[string]bool{}
-	for _, e := range b.entries() {
-		e.mu.Lock()
-		names[e.kept.Owner.Name] = true
-		e.mu.Unlock()
-	}
-	b.owners.Store(&names)
 }
 
 func (e *entry) status() Status {

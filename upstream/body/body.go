@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -42,7 +43,10 @@ func (r *Reader) Read(resp *http.Response, body io.Reader, s *Quota, like string
 		return nil, r.tooLarge
 	}
 	wire := &bounded{in: body, left: r.maxBytes, over: r.tooLarge}
-	coding := codingOf(resp.Header)
+	coding := strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ", ")))
+	if coding == "identity" {
+		coding = ""
+	}
 	in, expected, err := s.open(wire, coding, r.lengths.find(like))
 	if err != nil {
 		return nil, err

@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"strings"
 	"sync"
 
 	"github.com/andybalholm/brotli"
@@ -35,15 +33,6 @@ type decoder struct {
 	io.Reader
 	coding string // the name of the encoding in errors, such as "gzip "; "" if the body is not encoded
 	done   func()
-}
-
-// codingOf returns the content encoding in a header, or "".
-func codingOf(h http.Header) string {
-	name := strings.ToLower(strings.TrimSpace(strings.Join(h.Values("Content-Encoding"), ", ")))
-	if name == "identity" {
-		return ""
-	}
-	return name
 }
 
 // newDecoder returns a reader of in without its content encoding. The caller limits how much it reads.

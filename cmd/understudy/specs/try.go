@@ -63,7 +63,14 @@ func Try(ctx context.Context, o Trial, out io.Writer) error {
 	defer client.Close()
 	t := &trial{o, sp, client, map[string]string{}, nil}
 	var all summary
-	lists := t.orderLists()
+	var lists []listOf
+	for _, k := range t.spec.Kinds {
+		for _, l := range k.Lists {
+			lists = append(lists, listOf{k, l})
+		}
+	}
+	// The records of lists with fewer path variables give the values of the variables of later lists.
+	slices.SortStableFunc(lists, func(a, b listOf) int { return len(a.list.Template().Vars()) - len(b.list.Template().Vars()) })
 	for i, one := range lists {
 		o.Progress.Set(terminal.State{Done: int64(i), Total: int64(len(lists)), Unit: "lists"})
 		r := t.tryList(ctx, one.kind, one.list)
@@ -156,18 +163,6 @@ func readSpec(name string) (*spec.Spec, error) {
 type listOf struct {
 	kind *spec.Kind
 	list *spec.List
-}
-
-// orderLists returns the lists in the order in which they are tried. Lists with fewer path variables come first,
-// because their records give the values of the variables of later lists.
-func (t *trial) orderLists() (all []listOf) {
-	for _, k := range t.spec.Kinds {
-		for _, l := range k.Lists {
-			all = append(all, listOf{k, l})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b listOf) int { return len(a.list.Template().Vars()) - len(b.list.Template().Vars()) })
-	return all
 }
 
 // result is what was found out about one list.

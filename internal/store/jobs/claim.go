@@ -381,7 +381,12 @@ func (q *Queue) claimJobs(c db.Conn, want *understudy.Claim, got *understudy.Cla
 	more := len(kinds) > 0 && want.Limit > 0
 	var args []driver.Value
 	announce := func() error {
-		args = claimArgs(want, kinds, want.Limit-len(got.Jobs))
+		args = nil
+		for _, k := range kinds {
+			args = append(args, k.Name, int64(k.MaxRunning), int64(k.Lease))
+		}
+		now := nanos(want.Now)
+		args = append(args, int64(want.Priority), now, want.Weight, want.Worker, now, now, now, want.Weight, int64(want.Limit-len(got.Jobs)))
 		return c.Expect(claimJob, len(kinds), args...)
 	}
 	if err = errors.Join(err, kerr); err == nil && more {
@@ -418,14 +423,6 @@ func (q *Queue) claimJobs(c db.Conn, want *understudy.Claim, got *understudy.Cla
 		got.Next, got.Blocked = db.Time(next), r[1].(int64) != 0
 		return nil
 	})
-}
-
-func claimArgs(want *understudy.Claim, kinds []understudy.ClaimKind, limit int) (args []driver.Value) {
-	for _, k := range kinds {
-		args = append(args, k.Name, int64(k.MaxRunning), int64(k.Lease))
-	}
-	now := nanos(want.Now)
-	return append(args, int64(want.Priority), now, want.Weight, want.Worker, now, now, now, want.Weight, int64(limit))
 }
 
 func nextArgs(want *understudy.Claim) (args []driver.Value) {

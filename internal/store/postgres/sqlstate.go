@@ -19,8 +19,15 @@ func wrapError(err error) error {
 		return err
 	}
 	var answer *pgconn.PgError
-	if !errors.As(err, &answer) {
-		return wrapConnectionError(err)
+	switch {
+	case errors.As(err, &answer):
+	case errors.As(err, new(*pgconn.ConnectError)):
+		// The text of the error names the host, the user and the database, never the password.
+		return &db.Error{Class: db.Away, Reason: "the database is not reachable", Err: err}
+	case pgconn.SafeToRetry(err), errors.As(err, new(interface{ Timeout() bool })), errors.Is(err, errLost):
+		return &db.Error{Class: db.Away, Reason: "the connection to the database was lost", Err: err}
+	default:
+		return err
 	}
 	class, reason := db.Failed, "database error"
 	switch answer.Code {
@@ -65,18 +72,6 @@ func wrapError(err error) error {
 		}
 	}
 	return &db.Error{Class: class, Reason: reason, Constraint: answer.ConstraintName, Err: err}
-}
-
-// wrapConnectionError returns the error of a failed connection with its class.
-func wrapConnectionError(err error) error {
-	switch {
-	case errors.As(err, new(*pgconn.ConnectError)):
-		// The text of the error names the host, the user and the database, never the password.
-		return &db.Error{Class: db.Away, Reason: "the database is not reachable", Err: err}
-	case pgconn.SafeToRetry(err), errors.As(err, new(interface{ Timeout() bool })), errors.Is(err, errLost):
-		return &db.Error{Class: db.Away, Reason: "the connection to the database was lost", Err: err}
-	}
-	return err
 }
 
 // errLost is the cause of errors of a connection that is closed.

@@ -76,7 +76,13 @@ func (b *bodies) request(some []*heldAt) error {
 		u.users++
 		b.waiting = append(b.waiting, awaited{h, u})
 	}
-	b.dropOldest(len(read))
+	// drop the oldest blocks that no requested record needs, if the new blocks would exceed the limit
+	for len(b.order)+len(read) > 2*readAhead && len(b.order) > 0 && b.order[0].users == 0 {
+		u := b.order[0]
+		b.free = append(b.free, u.buffer)
+		delete(b.blocks, u.packed.Block.Number)
+		b.order = b.order[1:]
+	}
 	for _, n := range numbers {
 		u := b.blocks[n]
 		u.buffer, u.done = b.takeBuffer(u.packed.Size), make(chan struct{})
@@ -84,17 +90,6 @@ func (b *bodies) request(some []*heldAt) error {
 		b.enqueue(u)
 	}
 	return nil
-}
-
-// dropOldest drops unpacked blocks that no requested record needs, oldest first, if more new blocks would exceed the
-// limit.
-func (b *bodies) dropOldest(more int) {
-	for len(b.order)+more > 2*readAhead && len(b.order) > 0 && b.order[0].users == 0 {
-		u := b.order[0]
-		b.free = append(b.free, u.buffer)
-		delete(b.blocks, u.packed.Block.Number)
-		b.order = b.order[1:]
-	}
 }
 
 // takeBuffer returns an empty buffer for size bytes.

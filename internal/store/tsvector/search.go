@@ -130,7 +130,10 @@ func (s *search) readInOrder(from int64) (enough bool, err error) {
 }
 
 func (s *search) newStatement(format string, indexed bool) *statement {
-	b := newCondition(s.query, indexed)
+	b := &condition{}
+	if b.text = b.match(s.query, indexed, true); hasWord(s.query) { // if indexed is not set, the condition is fast to compute for one row
+		b.text += " AND (NOT lexemes @@ '''" + tooLong + "''' OR " + b.matchLine(s.query) + ")"
+	}
 	compare, order, n := "<=", "DESC", len(b.args)
 	if s.up {
 		compare, order = ">=", "ASC"

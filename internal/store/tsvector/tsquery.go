@@ -44,17 +44,6 @@ type condition struct {
 	args []driver.Value // the parameters in text, from ?1 on
 }
 
-// newCondition returns the condition that a row matches a query. If indexed is set, the index can find the rows. Otherwise
-// the condition is fast to compute for a single row.
-func newCondition(q *wordrows.Query, indexed bool) *condition {
-	b := &condition{}
-	b.text = b.match(q, indexed, true)
-	if hasWord(q) {
-		b.text += " AND (NOT lexemes @@ '''" + tooLong + "''' OR " + b.matchLine(q) + ")"
-	}
-	return b
-}
-
 // hasWord reports whether the lexemes alone decide a part of the query.
 func hasWord(q *wordrows.Query) bool {
 	if len(q.Parts) == 0 {

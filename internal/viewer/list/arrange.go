@@ -281,15 +281,3 @@ func withForm(at, param, form string) string {
 	params, _ := understudy.ParseQuery(raw) // an error is not possible, because the viewer itself made the address
 	return path + plan.WithQuery(append(params, understudy.Param{Name: param, Value: form}))
 }
-
-// selectRows adds the form for selected rows to a list. While the form is open, it also adds a check box to each row.
-func (lv listing) selectRows(p *listPage, rows []access.Row) {
-	if len(rows) == 0 || rows[0].ID == "" || !lv.q.Kind.HasRecords() {
-		return
-	}
-	at := lv.ask.address("", lv.ask.query, lv.ask.back)
-	p.Tools.Select = newSelection(lv.q, at, paramForm, lv.ask.arrangement.form, lv.q.Rights.CanSeeNotes(lv.q.Source, lv.q.Clock.AsOf))
-	if p.Tools.Select.IsOpen && p.Tools.Select.OpenHref != "" {
-		p.Table.AddSelectBoxes(lv.q.Kind, rows)
-	}
-}

@@ -180,7 +180,13 @@ func (lv listing) listRows(rows []access.Row, own map[string]bool) (*listPage, *
 	p.Table = s.Table(p.Heading, lv.columns(), rows)
 	p.Table.ID = page.RowsID
 	lv.linkHeadings(&p.Table, rows)
-	lv.selectRows(p, rows)
+	if len(rows) > 0 && rows[0].ID != "" && lv.q.Kind.HasRecords() {
+		at := lv.ask.address("", lv.ask.query, lv.ask.back)
+		p.Tools.Select = newSelection(lv.q, at, paramForm, lv.ask.arrangement.form, lv.q.Rights.CanSeeNotes(lv.q.Source, lv.q.Clock.AsOf))
+		if p.Tools.Select.IsOpen && p.Tools.Select.OpenHref != "" {
+			p.Table.AddSelectBoxes(lv.q.Kind, rows)
+		}
+	}
 	p.Provenance, p.Live = lv.provenance(), lv.liveUpdates()
 	if p.IsNewestFirst = len(rows) > 1 && lv.ask.arrangement.sort == nil && isNewestFirst(lv.q.Kind, rows); p.IsNewestFirst {
 		p.Table.Caption += ", newest first"

@@ -113,7 +113,12 @@ func (s *CellContext) draw(c *plan.Column, row access.Row, list bool, out *Cell)
 		out.Note, out.Href, out.Hint = why.Meaning, why.Docs, ""
 	default:
 		if c.Spec.Show == spec.ShowDirection {
-			out.Class = directionClass(raw)
+			out.Class = "dir" // the style sheet draws an arrow for each direction
+			if strings.HasPrefix(raw, "in") {
+				out.Class = "dir in"
+			} else if strings.HasPrefix(raw, "out") {
+				out.Class = "dir out"
+			}
 		}
 		if tags, ok := plan.Tags(raw); ok && c.Shape == plan.Plain {
 			out.DrawTags(tags)
@@ -192,17 +197,6 @@ func (s *CellContext) drawNumber(c *plan.Column, row access.Row, out *Cell) {
 	if strings.HasPrefix(raw, "-") {
 		out.Text = plan.MinusSign + raw[1:]
 	}
-}
-
-// directionClass returns the CSS class for a direction such as outbound-api. The style sheet draws an arrow for each class.
-func directionClass(word string) string {
-	switch {
-	case strings.HasPrefix(word, "in"):
-		return "dir in"
-	case strings.HasPrefix(word, "out"):
-		return "dir out"
-	}
-	return "dir"
 }
 
 // DrawTags shows the values of an array one by one.

@@ -124,7 +124,12 @@ func (all numberFlights) Wait(q *Exchange) map[string]bool {
 		case <-q.Tasks.partsWait.Done():
 		}
 		if understudy.IsClosed(f.done) {
-			f.read(q, own)
+			if f.answer == nil {
+				continue
+			}
+			if view, err := q.Rights.Gate.MakeView(q.Rights.Caller, f.answer.Page); err == nil {
+				q.V.Numbers.Add(own, q.Rights.Caller.Role(), f.kind, Reading{Answer: f.answer, View: view})
+			}
 		} else if last, ok := q.V.Numbers.lastSeen.Get(who); ok {
 			return last
 		} else {
@@ -133,17 +138,6 @@ func (all numberFlights) Wait(q *Exchange) map[string]bool {
 	}
 	q.V.Numbers.lastSeen.Put(who, own, int64(1+len(own)))
 	return own
-}
-
-// read adds our own numbers in the answer to own, as far as the caller may see them.
-func (f *flight) read(q *Exchange, own map[string]bool) {
-	if f.answer == nil {
-		return
-	}
-	view, err := q.Rights.Gate.MakeView(q.Rights.Caller, f.answer.Page)
-	if err == nil {
-		q.V.Numbers.Add(own, q.Rights.Caller.Role(), f.kind, Reading{Answer: f.answer, View: view})
-	}
 }
 
 // Add adds our own numbers in a list to own, as far as the caller may see them.
