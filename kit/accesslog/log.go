@@ -62,8 +62,9 @@ const FlushInterval = 200 * time.Millisecond
 // MaxPending is the maximum size in bytes of the lines that are not yet written.
 const MaxPending = 1 << 20
 
-// flushSize is the size in bytes of the collected lines at which a write begins before FlushInterval is over.
-const flushSize = 64 << 10
+// flushSize is the size in bytes of the collected lines at which a write begins before FlushInterval is over. Each write wakes other
+// threads, which cost more than the write if there are many.
+const flushSize = 256 << 10
 
 // New returns a log that writes to w.
 func New(w io.Writer) *Log { return &Log{w: w, full: make(chan struct{}, 1)} }
