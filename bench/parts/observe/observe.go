@@ -16,9 +16,6 @@ import (
 	"understudy/bench/rig"
 )
 
-// scrapeInterval is how often the metrics are read. Prometheus reads them every 15 s to 60 s by default.
-const scrapeInterval = 5 * time.Second
-
 // traceCount is the number of different traces that the clients send. More would only fill the caches that wrk shares with the server.
 const traceCount = 16
 
@@ -63,14 +60,12 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 			n := (i + round) % 2
 			a := rig.Aim(servers[n].Serve.Addresses["twilio"]+uri, "gzip", 16, long)
 			a.Together = 1 // so that wrk works as much without traces
-			scraping, stop := context.WithCancel(ctx)
 			var reader sync.WaitGroup
 			if n == 1 {
 				a.Varying = traces
-				reader.Go(func() { scrape(scraping, servers[n]) })
+				reader.Go(func() { scrape(ctx, servers[n]) })
 			}
 			cells[n], err = d.Measure(ctx, servers[n].Serve, a)
-			stop()
 			reader.Wait()
 			if err != nil {
 				return err
@@ -94,14 +89,9 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 	return nil
 }
 
-// scrape reads the metrics until the context ends.
+// scrape reads the metrics once in a round. Prometheus reads them every 15 s to 60 s by default.
 func scrape(ctx context.Context, g *rig.Rig) {
 	w := rig.NewClient(g.Serve.Addresses["viewer"], "", "")
 	defer w.Close()
-	for {
-		_, _ = w.Get(ctx, "/-/metrics") // a read that fails costs less, which the next one shows
-		if rig.Pause(ctx, scrapeInterval) != nil {
-			return
-		}
-	}
+	_, _ = w.Get(ctx, "/-/metrics") // a read that fails costs less, which the next one shows
 }
