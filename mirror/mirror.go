@@ -234,7 +234,14 @@ func (m *Mirror) Run(ctx context.Context) error {
 	m.shadow.Restore(ctx)
 	understudy.Wake(m.writer.flushNeeded)
 	if !m.env.paused {
-		m.poller.startPolls()
+		m.flights.Lock()
+		m.flights.polling = true
+		for _, s := range m.env.sources {
+			for _, p := range s.polls() {
+				m.poller.startPoll(p)
+			}
+		}
+		m.flights.Unlock()
 	}
 	m.env.work.Go(func() { m.shadow.Run(m.env.ctx) })
 	for range prefetcherCount {

@@ -81,18 +81,6 @@ func (po *poller) keepWarm(p *poll) {
 	}
 }
 
-// startPolls starts the goroutines of all polls.
-func (po *poller) startPolls() {
-	po.flights.Lock()
-	defer po.flights.Unlock()
-	po.flights.polling = true
-	for _, s := range po.env.sources {
-		for _, p := range s.polls() {
-			po.startPoll(p)
-		}
-	}
-}
-
 // startPoll starts the goroutine of a poll. The caller holds the lock of the flights, so that closing the mirror
 // waits for the goroutine.
 func (po *poller) startPoll(p *poll) {

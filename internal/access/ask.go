@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"understudy"
@@ -205,8 +206,11 @@ func (f *rowFilter) askList(ctx context.Context, c understudy.Caller, a request.
 	if keep && !former.isSame(answer.Page) {
 		former.keep(f.gate, key, settled, answer.Page)
 	}
-	if len(f.kind.ID) > 0 {
-		f.rememberLinks(c, answer.Page, now)
+	if p := answer.Page; len(f.kind.ID) > 0 && len(p.Rows) > 0 && p.Status == http.StatusOK {
+		for _, row := range []understudy.Row{p.Rows[0], p.Rows[len(p.Rows)-1]} { // the caller received these records in the page's links
+			// a copy of the id, because the id may point into the memory of the page
+			f.gate.sentTokens.Put(f.keyFor(c, strings.Clone(row.ID)), now, 1)
+		}
 	}
 	return answer, nil
 }

@@ -8,9 +8,7 @@ package access
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"understudy"
@@ -59,14 +57,4 @@ func (f *rowFilter) canContinueAt(c understudy.Caller, id string, now time.Time)
 	}
 	at, ok := f.gate.sentTokens.Get(f.keyFor(c, id))
 	return ok && now.Sub(at).Abs() < tokenGrace
-}
-
-// rememberLinks remembers that the caller received the records in the links of a page.
-func (f *rowFilter) rememberLinks(c understudy.Caller, p *understudy.Page, now time.Time) {
-	if n := len(p.Rows); n > 0 && p.Status == http.StatusOK {
-		for _, row := range []understudy.Row{p.Rows[0], p.Rows[n-1]} {
-			// a copy of the id, because the id may point into the memory of the page
-			f.gate.sentTokens.Put(f.keyFor(c, strings.Clone(row.ID)), now, 1)
-		}
-	}
 }

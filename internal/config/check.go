@@ -25,50 +25,35 @@ import (
 func (c *Settings) check() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if err := CheckAddress(c.Viewer.Listen); err != nil {
-		bad("viewer.listen: %w", err)
+	add := func(where string, err error) {
+		if err != nil {
+			bad("%s%w", where, err)
+		}
 	}
-	if err := checkURL(c.Viewer.PublicURL); err != nil {
-		bad("viewer.public_url: %w", err)
-	}
+	add("viewer.listen: ", CheckAddress(c.Viewer.Listen))
+	add("viewer.public_url: ", checkURL(c.Viewer.PublicURL))
 	if err := checkURL(c.Nodes.URL); err != nil {
 		bad("nodes.url: %w", err)
 	} else if c.TLS.IsOn() && strings.HasPrefix(c.Nodes.URL, "http:") {
 		bad("nodes.url: %s: the viewer's port serves TLS; write https", c.Nodes.URL)
 	}
-	if err := checkURL(c.Tracing.Endpoint); err != nil {
-		bad("tracing.endpoint: %w", err)
-	}
-	if err := c.checkSignIn(); err != nil {
-		bad("viewer.%w", err)
-	}
-	if err := checkDSN(c.Store.DSN); err != nil {
-		bad("store.dsn: %w", err)
-	}
+	add("tracing.endpoint: ", checkURL(c.Tracing.Endpoint))
+	add("viewer.", c.checkSignIn())
+	add("store.dsn: ", checkDSN(c.Store.DSN))
 	if c.TLS.ACME != nil && store.IsPostgreSQL(c.Store.DSN) && c.Nodes.Secret == "" {
 		bad("tls.acme: processes on a PostgreSQL database encrypt the certificates with nodes.secret; write nodes: {secret: file:PATH}")
 	}
-	if err := c.Store.checkContents(); err != nil {
-		bad("store.%w", err)
-	}
-	if err := c.Store.checkBackup(c.Backup.To); err != nil {
-		bad("backup.to: %w", err)
-	}
-	if err := c.checkRole(c.Viewer.Role); err != nil {
-		bad("viewer.role: %w", err)
-	}
+	add("store.", c.Store.checkContents())
+	add("backup.to: ", c.Store.checkBackup(c.Backup.To))
+	add("viewer.role: ", c.checkRole(c.Viewer.Role))
 	visitSettings(reflect.ValueOf(c), "", "", func(path, name string, v reflect.Value) bool {
-		if err := findSetting(name).check(v); err != nil {
-			bad("%s: %w", path, err)
-		}
+		add(path+": ", findSetting(name).check(v))
 		return true
 	})
 	if _, err := parseProxies(c.Proxies); err != nil {
 		bad("proxies: %w", err)
 	}
-	if err := checkMemory(c); err != nil {
-		bad("%w", err)
-	}
+	add("", checkMemory(c))
 	for _, name := range slices.Sorted(maps.Keys(c.Sources)) {
 		if err := c.Sources[name].check(name); err != nil {
 			bad("sources.%s.%w", name, err)
@@ -100,9 +85,7 @@ func (c *Settings) check() error {
 	errs = append(errs, c.checkFeed()...)
 	errs = append(errs, c.Watches.check(&c.Mail)...)
 	errs = append(errs, c.Connect.check(c)...)
-	if err := c.checkAudit(); err != nil {
-		bad("audit.%w", err)
-	}
+	add("audit.", c.checkAudit())
 	for _, name := range slices.Sorted(maps.Keys(c.Log.Levels)) {
 		if !slices.Contains(logPackages, name) {
 			bad("log.levels: %q does not log; write any of %s%s", understudy.Clip(name), strings.Join(logPackages, ", "),

@@ -285,24 +285,18 @@ func (p *part) weight() int64 {
 	return p.load.Weight()
 }
 
-// collectGarbage starts a garbage collection when the released bytes reach an eighth of the memory limit. Until a
-// collection, a page that is no longer used still takes memory. A run that waits for that memory would
-// otherwise use it in addition to the garbage.
-func (r *Runner) collectGarbage(bytes int64) {
-	if r.garbage.Add(bytes) < r.o.Memory/8 {
-		return
-	}
-	r.garbage.Store(0)
-	r.o.CollectGarbage()
-}
-
 // shrink releases bytes of the part's memory.
 func (p *part) shrink(bytes int64) {
 	u := p.run
 	if p.load == nil {
 		return
 	}
-	u.r.collectGarbage(bytes)
+	// Until a collection, a page that is no longer used still takes memory. A run that waits for that memory would otherwise use
+	// it in addition to the garbage.
+	if u.r.garbage.Add(bytes) >= u.r.o.Memory/8 {
+		u.r.garbage.Store(0)
+		u.r.o.CollectGarbage()
+	}
 	if p.load.Shrink(bytes); p.load.Weight() == 0 {
 		u.mu.Lock()
 		u.weights.parts = slices.DeleteFunc(u.weights.parts, func(l *semaphore.Load) bool { return l == p.load })

@@ -18,18 +18,6 @@ import (
 
 var countPresent = &db.Statement{Head: "SELECT count(*) FROM held WHERE number BETWEEN ? AND ? AND state & 12 = 0"}
 
-// readPlaceKind returns the kind number under which a record has its place. The number is negative if the
-// record is present in no shape.
-func readPlaceKind(c db.Conn, kind, record int64) (int64, error) {
-	present := int64(0)
-	_, err := db.QueryRow(c, countPresent, rowsOf(record),
-		func(r []driver.Value) { present = r[0].(int64) })
-	if present == 0 {
-		return -kind, err
-	}
-	return kind, err
-}
-
 var deletePlace = &db.Statement{Head: "DELETE FROM place WHERE kind = ? AND at = ? AND record = ? RETURNING kind"}
 
 // removePlace deletes the place of a record and returns the kind number that it was stored under, which may be

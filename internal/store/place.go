@@ -258,5 +258,10 @@ func (s *placing) writeFirstPlace(g *observation) (sign int64, err error) {
 	if err := s.writePlace(g); err != nil {
 		return 0, err
 	}
-	return readPlaceKind(s.c, s.kind.Number, g.stored.number)
+	present := int64(0)
+	_, err = db.QueryRow(s.c, countPresent, rowsOf(g.stored.number), func(r []driver.Value) { present = r[0].(int64) })
+	if present == 0 {
+		return -s.kind.Number, err // it is present in no shape
+	}
+	return s.kind.Number, err
 }

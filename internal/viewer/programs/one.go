@@ -5,6 +5,7 @@ package programs
 import (
 	"cmp"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -51,7 +52,7 @@ type secretView struct {
 
 // viewOf returns a credential as pages show it.
 func viewOf(q *page.Exchange, c credentials.Credential, fixed bool) credentialView {
-	v := credentialView{Name: c.Name, Source: c.Source, Title: c.Source, Role: c.Role, Href: href(c.Name), Fixed: fixed,
+	v := credentialView{Name: c.Name, Source: c.Source, Title: c.Source, Role: c.Role, Href: Path + "/" + url.PathEscape(c.Name), Fixed: fixed,
 		Allow: c.Allow, Bounds: boundsOf(c.Scope)}
 	if s := q.V.ByName[c.Source]; s != nil {
 		v.Title = s.Spec.Title

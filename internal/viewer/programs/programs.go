@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -238,5 +237,3 @@ func explainUnknown(err error, name string) error {
 	}
 	return err
 }
-
-func href(name string) string { return Path + "/" + url.PathEscape(name) }
