@@ -177,7 +177,7 @@ func TestNetHTTPStaysAwake(t *testing.T) {
 	}
 }
 
-// After the announcement of the end, net/http decides about each request.
+// The announcement of the end names the last stream that was answered, by whomever. After it, net/http decides about each request.
 func TestEndOfAServer(t *testing.T) {
 	w := newWorld(t, forms)
 	f := newFrames(t, w.addr)
@@ -189,6 +189,7 @@ func TestEndOfAServer(t *testing.T) {
 	go func() { done <- w.server.Shutdown(t.Context()) }()
 	away := next[*http2.GoAwayFrame](f)
 	checktest.Equal(t, away.ErrCode, http2.ErrCodeNo, "code")
+	checktest.Equal(t, away.LastStreamID, 5, "last stream")
 	f.get(7, "/warm?n=1&set-Content-Type=a")
 	checktest.NoError(t, <-done, "shutdown")
 	checktest.Equal(t, w.answered.Load(), 2, "answers of the lane")

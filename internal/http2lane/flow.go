@@ -10,6 +10,7 @@ import (
 // flow is the state of flow control. net/http believes that only it uses the window of the connection. Its own window is larger than
 // the real one by what the lane has sent and the client has not returned.
 type flow struct {
+	answered   uint32  // the last stream that the lane has answered
 	connection int64   // the window of the connection
 	debt       int64   // how much smaller the window is than net/http believes
 	initial    int64   // the window of a new stream
@@ -212,8 +213,9 @@ func (l *Lane) collect(f frame, whole []byte) {
 	switch f.kind {
 	case kindSettings:
 		l.started = true
-	case kindGoAway:
-		l.leaving = true
+	case kindGoAway: // clients repeat the requests behind the last stream that it names
+		l.leaving, whole = true, slices.Clone(whole)
+		binary.BigEndian.PutUint32(whole[frameHead:], max(l.flow.answered, binary.BigEndian.Uint32(whole[frameHead:])))
 	case kindReset:
 		l.remove(f.stream)
 	case kindData:
