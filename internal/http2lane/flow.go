@@ -10,7 +10,7 @@ import (
 // flow is the state of flow control. net/http believes that only it uses the window of the connection. Its own window is larger than
 // the real one by what the lane has sent and the client has not returned.
 type flow struct {
-	answered   uint32  // the last stream that the lane has answered
+	answered   uint32  // the last stream that the lane has answered or is about to answer
 	connection int64   // the window of the connection
 	debt       int64   // how much smaller the window is than net/http believes
 	initial    int64   // the window of a new stream

@@ -51,6 +51,7 @@ const (
 	codeFlow        = 0x3
 	codeClosed      = 0x5
 	codeFrameSize   = 0x6
+	codeRefused     = 0x7
 	codeCompression = 0x9
 	codeCalm        = 0xb
 )

@@ -310,7 +310,7 @@ func (l *Lane) readHeaders(f frame, payload []byte) error {
 	l.highest = max(l.highest, f.stream)
 	isOwn := priority != nil && binary.BigEndian.Uint32(priority)&^(1<<31) == f.stream // net/http refuses it
 	if isNew && !isOwn && f.stream%2 == 1 && f.flags&flagEndStream != 0 && l.request.makeHead(l.scheme()) {
-		if l.canAnswer() && l.answer(f.stream) {
+		if former, ok := l.take(f.stream); ok && (l.answer(f.stream) || !l.giveBack(f.stream, former)) {
 			return nil
 		}
 		// A tab is no part of a plain head, so it can stand for the end of a line.
@@ -335,13 +335,31 @@ func (l *Lane) scheme() string {
 	return "http"
 }
 
-// canAnswer reports whether the lane may answer a request. It leaves one to net/http from time to time, which otherwise believes that
-// the connection is idle.
-func (l *Lane) canAnswer() bool {
+// take reports whether the lane may answer a request, whose stream then counts as answered, and returns the last one before. It leaves one
+// to net/http from time to time, which otherwise believes that the connection is idle.
+func (l *Lane) take(stream uint32) (former uint32, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.started && !l.leaving && len(l.flow.held) == 0 && min(l.flow.connection, l.flow.initial) >= minWindow &&
+	former = l.flow.answered
+	ok = l.started && !l.leaving && len(l.flow.held) == 0 && min(l.flow.connection, l.flow.initial) >= minWindow &&
 		l.options.Now().Sub(l.givenAt) < l.options.IdleTime/2
+	if ok {
+		l.flow.answered = stream
+	}
+	return former, ok
+}
+
+// giveBack reports whether net/http can answer a request that the lane has taken and does not know. If the end of the connection has been
+// announced meanwhile, net/http ignores the request, and giveBack tells the client to repeat it.
+func (l *Lane) giveBack(stream, former uint32) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leaving {
+		l.out = appendWord(l.out, kindReset, stream, codeRefused)
+		return false
+	}
+	l.flow.answered = former
+	return true
 }
 
 // answer answers the request if it is known.

@@ -123,7 +123,7 @@ func (w *Response) collect(isEnd bool) {
 		if w.hasNoBody {
 			flags = flagEndStream
 		}
-		l.out, l.flow.answered = appendHeaders(l.out, w.stream, flags, w.block), w.stream
+		l.out = appendHeaders(l.out, w.stream, flags, w.block)
 		w.window, w.block = l.flow.initial, w.block[:0]
 	}
 	if !w.hasNoBody {
