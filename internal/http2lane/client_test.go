@@ -195,6 +195,33 @@ func TestEndOfAServer(t *testing.T) {
 	checktest.Equal(t, w.answered.Load(), 2, "answers of the lane")
 }
 
+// What net/http got and ignores when it announces the end is repeated by the client, also before a stream that the lane has answered.
+func TestIgnoredRequestsAreRepeated(t *testing.T) {
+	near, far := net.Pipe()
+	defer near.Close()
+	l := New(far, far, nil, Options{Now: time.Now, Count: func(int, func()) func() { return func() {} }, WriteTime: waitTime})
+	for _, stream := range []uint32{1, 3, 5, 9} {
+		l.noteGiven(stream)
+	}
+	l.flow.answered = 7
+	go func() { _, _ = l.Write(appendGoAway(nil, 3, 0, "")) }()
+	_ = near.SetDeadline(time.Now().Add(waitTime))
+	f := http2.NewFramer(nil, near)
+	for _, stream := range []uint32{5, 9} {
+		got, err := f.ReadFrame()
+		checktest.MustNoError(t, err, "read")
+		reset, ok := got.(*http2.RSTStreamFrame)
+		checktest.MustTrue(t, ok, "%v is no reset", got)
+		checktest.Equal(t, reset.StreamID, stream, "stream")
+		checktest.Equal(t, reset.ErrCode, http2.ErrCodeRefusedStream, "code")
+	}
+	got, err := f.ReadFrame()
+	checktest.MustNoError(t, err, "read")
+	away, ok := got.(*http2.GoAwayFrame)
+	checktest.MustTrue(t, ok, "%v is no announcement", got)
+	checktest.Equal(t, away.LastStreamID, 7, "last stream")
+}
+
 // Any bytes are processed to their end, and the connection then ends.
 func FuzzLane(f *testing.F) {
 	w := newWorldWithout(forms)

@@ -10,11 +10,12 @@ import (
 // flow is the state of flow control. net/http believes that only it uses the window of the connection. Its own window is larger than
 // the real one by what the lane has sent and the client has not returned.
 type flow struct {
-	answered   uint32  // the last stream that the lane has answered or is about to answer
-	connection int64   // the window of the connection
-	debt       int64   // how much smaller the window is than net/http believes
-	initial    int64   // the window of a new stream
-	held       []*data // data without room in a window, at most one for each stream, oldest first
+	answered   uint32     // the last stream that the lane has answered or is about to answer
+	given      [64]uint32 // the last streams that net/http got
+	connection int64      // the window of the connection
+	debt       int64      // how much smaller the window is than net/http believes
+	initial    int64      // the window of a new stream
+	held       []*data    // data without room in a window, at most one for each stream, oldest first
 }
 
 // data is data of one stream. The data of net/http always has room in the window of its stream.
@@ -213,9 +214,8 @@ func (l *Lane) collect(f frame, whole []byte) {
 	switch f.kind {
 	case kindSettings:
 		l.started = true
-	case kindGoAway: // clients repeat the requests behind the last stream that it names
-		l.leaving, whole = true, slices.Clone(whole)
-		binary.BigEndian.PutUint32(whole[frameHead:], max(l.flow.answered, binary.BigEndian.Uint32(whole[frameHead:])))
+	case kindGoAway:
+		whole = l.noteEnd(whole)
 	case kindReset:
 		l.remove(f.stream)
 	case kindData:

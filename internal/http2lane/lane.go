@@ -320,6 +320,7 @@ func (l *Lane) readHeaders(f frame, payload []byte) error {
 		}
 	}
 	l.given, l.givenAt = max(l.given, f.stream), l.options.Now()
+	l.noteGiven(f.stream)
 	block = appendFields(slices.Clone(priority), l.request.fields)
 	l.passed = appendHeaders(l.passed[:0], f.stream, f.flags&(flagEndStream|flagPriority), block)
 	return nil
@@ -360,6 +361,28 @@ func (l *Lane) giveBack(stream, former uint32) bool {
 	}
 	l.flow.answered = former
 	return true
+}
+
+// noteGiven notes that net/http gets a request.
+func (l *Lane) noteGiven(stream uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flow.given[stream/2%uint32(len(l.flow.given))] = stream
+}
+
+// noteEnd returns the announcement of the end of the connection with the last stream that anybody answers. net/http ignores requests behind
+// its own last stream, so noteEnd tells the client to repeat them.
+func (l *Lane) noteEnd(whole []byte) []byte {
+	l.leaving = true
+	last := binary.BigEndian.Uint32(whole[frameHead:])
+	for _, stream := range l.flow.given {
+		if stream > last {
+			l.out = appendWord(l.out, kindReset, stream, codeRefused)
+		}
+	}
+	whole = slices.Clone(whole)
+	binary.BigEndian.PutUint32(whole[frameHead:], max(l.flow.answered, last))
+	return whole
 }
 
 // answer answers the request if it is known.
