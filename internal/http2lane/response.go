@@ -21,9 +21,11 @@ type Response struct {
 	begun     bool // whether the header is made
 	hasNoBody bool // whether the header ends the stream
 
-	header http.Header
-	block  []byte // the header as it is sent, until it is collected
-	body   []byte // the part of the body that is not collected yet
+	header  http.Header
+	trailer []string // the names of the fields behind the body
+	fields  int      // the number of fields when the header was made
+	block   []byte   // the header as it is sent, until it is collected
+	body    []byte   // the part of the body that is not collected yet
 }
 
 func (w *Response) begin(l *Lane, stream uint32, isHead bool) {
@@ -65,18 +67,20 @@ func (w *Response) WriteHeader(status int) {
 	w.begun = true
 	w.hasNoBody = w.isHead || status == http.StatusNoContent || status == http.StatusNotModified
 	w.block = appendText(appendText(append(w.block[:0], 0), ":status"), strconv.Itoa(status))
+	w.trailer, w.fields = w.header["Trailer"], len(w.header)
 	for name, values := range w.header {
-		if !slices.Contains(ofConnection, name) && !w.isTrailer(name) {
+		switch name {
+		case "Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade": // HTTP/2 has none (RFC 9113, 8.2.2)
+			continue
+		}
+		if !w.isTrailer(name) {
 			w.block = appendHeader(w.block, name, values)
 		}
 	}
 }
 
-// ofConnection are the fields of HTTP/1.1 that HTTP/2 does not have (RFC 9113, 8.2.2).
-var ofConnection = []string{"Connection", "Keep-Alive", "Proxy-Connection", "Transfer-Encoding", "Upgrade"}
-
 func (w *Response) isTrailer(name string) bool {
-	return strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(w.header["Trailer"], name)
+	return strings.HasPrefix(name, http.TrailerPrefix) || slices.Contains(w.trailer, name)
 }
 
 // appendHeader appends a field, with its name in lower case and without control characters in its values.
@@ -158,9 +162,11 @@ func (w *Response) end() {
 		w.block = appendHeader(w.block, "Content-Length", []string{strconv.Itoa(n)})
 	}
 	var trailer []byte
-	for name, values := range w.header {
-		if w.isTrailer(name) && !w.hasNoBody {
-			trailer = appendHeader(trailer, strings.TrimPrefix(name, http.TrailerPrefix), values)
+	if !w.hasNoBody && (w.trailer != nil || w.fields != len(w.header)) {
+		for name, values := range w.header {
+			if w.isTrailer(name) {
+				trailer = appendHeader(trailer, strings.TrimPrefix(name, http.TrailerPrefix), values)
+			}
 		}
 	}
 	if w.collect(trailer == nil); trailer == nil {
