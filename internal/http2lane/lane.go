@@ -207,7 +207,7 @@ func (l *Lane) fill(n int) error {
 		if err := l.flush(); err != nil {
 			return err
 		}
-		if cap(l.buf) < max(n, firstRead) {
+		if cap(l.buf) < max(n, firstRead) || len(l.buf) == 0 && cap(l.buf) > maxOut { // a large header is rare
 			l.buf = append(make([]byte, 0, max(2*n, firstRead)), l.buf...)
 		}
 		m, err := l.stream.Read(l.buf[len(l.buf):cap(l.buf)])
