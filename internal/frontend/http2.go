@@ -13,7 +13,7 @@ import (
 func (x *express) serveHTTP2(c *conn, received []byte) {
 	s, remote := x.server, c.RemoteAddr().String()
 	request, f, traced := new(http.Request), &finder{express: x}, new(tracedHeader)
-	c.http2 = http2lane.New(c.stream, c.TCPConn, received, http2lane.Options{
+	l := http2lane.New(c.stream, c.TCPConn, received, http2lane.Options{
 		Answer: func(head []byte, w *http2lane.Response) bool {
 			k, ok := f.recall(head)
 			if !ok {
@@ -36,5 +36,8 @@ func (x *express) serveHTTP2(c *conn, received []byte) {
 		IdleTime:   s.server.IdleTimeout,
 		IsTLS:      c.isTLS(),
 	})
+	s.listener.mu.Lock()
+	c.http2 = l
+	s.listener.mu.Unlock()
 	x.giveToNetHTTP(c)
 }

@@ -346,16 +346,21 @@ func (c *conn) Close() error {
 
 // cut closes the connection without waiting for the client.
 func (c *conn) cut() error {
-	if !c.closed.Swap(true) {
-		c.listener.mu.Lock()
-		delete(c.listener.conns, c)
-		l := c.lane // another goroutine may have just set it
-		c.listener.mu.Unlock()
-		if l != nil {
-			l.close()
-		}
+	if c.closed.Swap(true) {
+		return c.TCPConn.Close()
 	}
-	return c.TCPConn.Close()
+	c.listener.mu.Lock()
+	delete(c.listener.conns, c)
+	l, two := c.lane, c.http2 // another goroutine may have just set them
+	c.listener.mu.Unlock()
+	if l != nil {
+		l.close()
+	}
+	err := c.TCPConn.Close()
+	if two != nil {
+		two.Close() // a running write has failed now
+	}
+	return err
 }
 
 // signer is a connection that adds the error header to responses that net/http itself writes before a handler is called.

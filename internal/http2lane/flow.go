@@ -15,6 +15,7 @@ type flow struct {
 	connection int64      // the window of the connection
 	debt       int64      // how much smaller the window is than net/http believes
 	initial    int64      // the window of a new stream
+	closed     bool       // whether the connection is closed
 	held       []*data    // data without room in a window, at most one for each stream, oldest first
 }
 
@@ -167,7 +168,7 @@ func (l *Lane) appendData(d *data) bool {
 // sendData collects data, and holds what has no room. It copies what it holds.
 func (l *Lane) sendData(d *data) {
 	before := l.find(d.stream)
-	if before == nil && l.appendData(d) {
+	if l.flow.closed || before == nil && l.appendData(d) {
 		return
 	}
 	leave := l.options.Count(len(d.payload), l.cut)
@@ -179,6 +180,17 @@ func (l *Lane) sendData(d *data) {
 	first := before.leave
 	before.payload, before.isEnd = append(before.payload, d.payload...), d.isEnd
 	before.leave = func() { first(); leave() }
+}
+
+// Close ends the counting of what is held. Call it when the connection is closed.
+func (l *Lane) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flow.closed = true
+	for _, d := range l.flow.held {
+		d.leave()
+	}
+	l.flow.held = nil
 }
 
 // cut closes the connection without waiting for the client.

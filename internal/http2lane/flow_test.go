@@ -75,10 +75,10 @@ func (w *world) checkWindows(t *testing.T, random *rand.Rand) {
 }
 
 // An answer that waits goes on when the client enlarges the windows of all streams by its settings, and ends when the
-// client resets the stream.
+// client resets the stream or closes the connection.
 func TestHeldAnswers(t *testing.T) {
 	w := newWorld(t, forms)
-	for _, end := range []string{"settings", "window", "reset"} {
+	for _, end := range []string{"settings", "window", "reset", "close"} {
 		f := newFrames(t, w.addr, http2.Setting{ID: http2.SettingInitialWindowSize, Val: minWindow})
 		checktest.MustNoError(t, f.WriteWindowUpdate(0, 1<<20), "window")
 		f.get(1, "/warm?n=10&set-Content-Type=a")
@@ -104,6 +104,11 @@ func TestHeldAnswers(t *testing.T) {
 			checktest.NoError(t, f.WriteWindowUpdate(3, 100_000), "window")
 		case "reset":
 			checktest.NoError(t, f.WriteRSTStream(3, http2.ErrCodeCancel), "reset")
+		case "close":
+			checktest.NoError(t, f.conn.Close(), "close")
+			<-w.closed
+			checktest.Equal(t, w.counted.Load(), 0, "bytes that wait after %s", end)
+			return
 		}
 		if end != "reset" {
 			_, n := f.end(3)
@@ -114,6 +119,7 @@ func TestHeldAnswers(t *testing.T) {
 		checktest.Equal(t, status+" "+fmt.Sprint(n), "200 1", "the next answer after %s", end)
 		checktest.Equal(t, w.counted.Load(), 0, "bytes that wait after %s", end)
 		_ = f.conn.Close()
+		<-w.closed
 	}
 }
 

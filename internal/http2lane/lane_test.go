@@ -30,9 +30,10 @@ type world struct {
 	http.Handler
 	addr     string
 	server   *http.Server
-	now      atomic.Int64 // what the clock shows, in nanoseconds
-	answered atomic.Int64 // the number of answers of lanes
-	counted  atomic.Int64 // the number of bytes that are counted as unread
+	now      atomic.Int64  // what the clock shows, in nanoseconds
+	answered atomic.Int64  // the number of answers of lanes
+	closed   chan struct{} // receives a value when a connection is closed and nothing of it counts any more
+	counted  atomic.Int64  // the number of bytes that are counted as unread
 
 	mu    sync.Mutex
 	known map[string]*http.Request
@@ -42,11 +43,19 @@ type world struct {
 // laneConn is a connection with a lane.
 type laneConn struct {
 	net.Conn
-	lane *Lane
+	lane       *Lane
+	noteClosed func()
 }
 
 func (c laneConn) Read(p []byte) (int, error)  { return c.lane.Read(p) }
 func (c laneConn) Write(p []byte) (int, error) { return c.lane.Write(p) }
+
+func (c laneConn) Close() error {
+	err := c.Conn.Close()
+	c.lane.Close()
+	c.noteClosed()
+	return err
+}
 
 // listener accepts connections with lanes.
 type listener struct {
@@ -63,7 +72,18 @@ func (l listener) Accept() (net.Conn, error) {
 }
 
 func (w *world) newConn(c net.Conn) net.Conn {
-	return laneConn{c, New(c, c, nil, Options{
+	return laneConn{c, New(c, c, nil, w.options()), sync.OnceFunc(w.noteClosed)}
+}
+
+func (w *world) noteClosed() {
+	select {
+	case w.closed <- struct{}{}:
+	default: // nobody waits in the fuzzer
+	}
+}
+
+func (w *world) options() Options {
+	return Options{
 		Answer: w.answer, Now: func() time.Time { return time.Unix(0, w.now.Load()) },
 		MaxHeaders: 8 << 10, WriteTime: 1000 * time.Hour, IdleTime: time.Minute,
 		Count: func(n int, _ func()) func() {
@@ -73,7 +93,7 @@ func (w *world) newConn(c net.Conn) net.Conn {
 			w.counted.Add(int64(n))
 			return func() { w.counted.Add(int64(-n)) }
 		},
-	})}
+	}
 }
 
 func (w *world) answer(head []byte, to *Response) bool {
@@ -116,7 +136,7 @@ func newWorld(t testing.TB, h http.HandlerFunc) *world {
 
 // newWorldWithout returns a world without a port.
 func newWorldWithout(h http.HandlerFunc) *world {
-	w := &world{Handler: h, known: map[string]*http.Request{}}
+	w := &world{Handler: h, known: map[string]*http.Request{}, closed: make(chan struct{}, 1<<10)}
 	w.now.Store(time.Now().UnixNano())
 	w.server = &http.Server{Handler: w, MaxHeaderBytes: 8 << 10, Protocols: protocols(), ReadHeaderTimeout: waitTime,
 		ErrorLog: log.New(io.Discard, "", 0)}
