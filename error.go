@@ -137,9 +137,10 @@ func OwnPathStatus(err error) int {
 // packageNames lists the package prefixes that PlainText removes from error texts.
 var packageNames = []string{
 	"access", "accesslog", "actions", "agents", "audit", "backup", "callers", "certificate", "columns", "connect", "credentials",
-	"dispatch", "feed", "fleet", "folder", "follow", "forecast", "http2lane", "httprange", "jobs", "jsonhttp", "jsonspan", "limiter",
-	"manual", "migrations", "mirror", "pidfile", "profile", "postgres", "proxy", "query", "search", "seen", "semaphore", "signin",
-	"spec", "store", "tables", "upstream", "viewer", "wal", "walk", "watch", "webhook", "xmldoc",
+	"dispatch", "feed", "fleet", "folder", "follow", "forecast", "frame", "http2lane", "httprange", "jobs", "jsonhttp", "jsonspan", "limiter",
+	"manual", "migrations", "mirror", "pidfile", "profile", "postgres", "proxy", "push", "query", "search", "seen", "semaphore", "signin",
+	"spec", "store", "tables", "upstream", "viewer", "wal", "walk", "watch", "webhook", "wires",
+	"xmldoc",
 }
 
 // PlainText returns an error's text for people, without leading package names and error kinds. Over HTTP the

@@ -64,6 +64,7 @@ type Job struct {
 	MaxAttempts int   // the number of runs that may start; 0 means the default of the job's kind
 	Weight      int64 // the expected memory use of a run in bytes
 	RunAfter    time.Time
+	Hurry       bool // a job that waits with the same Kind and Key runs at RunAfter, if that is earlier; it is not stored
 	// ExpiresAt is the time after which no run starts. The zero time means never.
 	ExpiresAt time.Time
 

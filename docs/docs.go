@@ -6,5 +6,5 @@ import "embed"
 // Files holds the pages of the documentation as Markdown, in the folders start, how-to, reference and
 // explanation, and their pictures.
 //
-//go:embed README.md limits.md measuring.md buffers.svg overview.svg start how-to reference explanation
+//go:embed README.md claims claims.md limits.md lineage.md measuring.md buffers.svg overview.svg start how-to reference explanation
 var Files embed.FS

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	"understudy/follow"
 )
@@ -34,4 +35,15 @@ func ExampleReceive() {
 	// calls CA1 came
 	// calls CA1 changed
 	// enough
+}
+
+func ExampleReceive_unavailable() {
+	server := httptest.NewServer(nil)
+	server.Close() // nobody listens at its address any more
+
+	o := follow.Options{URL: server.URL, GiveUpAfter: 50 * time.Millisecond}
+	err := follow.Receive(context.Background(), o, func(follow.Change) error { return nil })
+	fmt.Println(errors.Is(err, follow.ErrUnavailable))
+	// Output:
+	// true
 }

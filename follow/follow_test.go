@@ -3,6 +3,7 @@
 package follow
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"understudy/internal/checktest"
+	"understudy/kit/accesslog"
 )
 
 // script is a server that answers each connection with the next of its lines.
@@ -173,15 +175,16 @@ func TestOrder(t *testing.T) {
 	}{
 		{"3", "", "id: 3\n\n" + numbered(4) + numbered(5), ""},
 		{"3", "", numbered(5), "change 5 was sent, but 4 is missing"},
-		{"3", "", numbered(3), "change 3 was sent again instead of 4"},
+		{"3", "", numbered(3) + numbered(4), ""},
 		{"3", "", "id: 4\n\n", "change 4 was sent, but"},
-		{"3", "", "id: 2\n\n", "change 2 was sent again"},
-		{"3", "", numbered(4) + numbered(4), "change 4 was sent again"},
+		{"3", "", "id: 2\n\n" + numbered(3) + numbered(4), ""},
+		{"3", "", numbered(4) + numbered(4) + numbered(5), ""},
+		{"3", "", numbered(4) + numbered(4) + numbered(6), "but 5 is missing"},
 		{"", "", "id: 8\n\n" + numbered(10), "but 9 is missing"},
 		{"", "", numbered(8) + numbered(10), "but 9 is missing"},
 		{"3", "calls", numbered(9) + "id: 12\n\n" + numbered(13), ""},
-		{"3", "calls", numbered(9) + numbered(8), "was sent again"},
-		{"3", "calls", "id: 12\n\n" + numbered(12), "was sent again"},
+		{"3", "calls", numbered(9) + numbered(8), ""},
+		{"3", "calls", "id: 12\n\n" + numbered(12), ""},
 		{"3", "", "id: 5\ndata: {\"n\":4}\n\n", `has the id "5"`},
 		{"3", "", "id: 4\ndata: nonsense\n\n", "is not a change"},
 	} {
@@ -189,7 +192,8 @@ func TestOrder(t *testing.T) {
 		if c.kind != "" {
 			o.Kinds = []string{c.kind}
 		}
-		_, err := run(t, &script{turns: []func(http.ResponseWriter, *http.Request){says(c.stream)}}, o, nil)
+		got, err := run(t, &script{turns: []func(http.ResponseWriter, *http.Request){says(c.stream)}}, o, nil)
+		checktest.Equal(t, len(slices.Compact(got)), len(got), "after %q, %q: changes passed: %q", c.after, c.stream, got)
 		want := c.want
 		if want == "" {
 			want = "no more" // it was followed to the script's end
@@ -276,7 +280,7 @@ func TestSilenceAndBackOff(t *testing.T) {
 		s := &still{}
 		var pauses []time.Duration
 		began := time.Now()
-		err := Receive(ctx, Options{URL: "http://feed.example", HTTP: &http.Client{Transport: s}, OnLost: func(err error, pause time.Duration) {
+		err := Receive(ctx, Options{URL: newURL(), HTTP: &http.Client{Transport: s}, OnLost: func(err error, pause time.Duration) {
 			if !strings.Contains(err.Error(), "nothing came for 45s") {
 				t.Errorf("lost: %v", err)
 			}
@@ -285,14 +289,78 @@ func TestSilenceAndBackOff(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Hour {
 			t.Errorf("it ended with %v after %v", err, time.Since(began))
 		}
+		low := 0
 		for i, pause := range pauses {
 			most := min(200*time.Millisecond<<min(i, 10), 30*time.Second)
-			if pause < most/2 || pause > most {
-				t.Errorf("pause %d is %v, want %v to %v", i, pause, most/2, most)
+			checktest.True(t, pause <= most, "pause %d is %v, want at most %v", i, pause, most)
+			if pause < most/2 {
+				low++
 			}
 		}
-		if len(pauses) < 40 || s.trips != len(pauses) && s.trips != len(pauses)+1 {
-			t.Errorf("%d pauses, %d tries", len(pauses), s.trips)
+		checktest.True(t, low > 0, "no pause of %d is in the lower half", len(pauses))
+		checktest.True(t, len(pauses) >= 40, "%d pauses", len(pauses))
+		checktest.True(t, s.trips == len(pauses) || s.trips == len(pauses)+1, "%d pauses, %d attempts", len(pauses), s.trips)
+	})
+}
+
+// The server sends a sealed cursor again over a new connection.
+func TestSealedChangeIsPassedOnce(t *testing.T) {
+	t.Parallel()
+	s := &script{turns: []func(http.ResponseWriter, *http.Request){
+		says("id: a\n\n" + sealed("b") + sealed("c")), says("id: a\n\n" + sealed("b") + sealed("c") + sealed("d")),
+	}}
+	got, _ := run(t, s, Options{After: "a"}, nil)
+	checktest.Equal(t, strings.Join(got, " "), "b c d", "cursors")
+}
+
+// Each attempt has an id, and a refusal names it.
+func TestEachRequestHasAnID(t *testing.T) {
+	t.Parallel()
+	var ids []string
+	note := func(then func(http.ResponseWriter, *http.Request)) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, r *http.Request) {
+			ids = append(ids, r.Header.Get("X-Request-Id"))
+			then(w, r)
 		}
+	}
+	_, err := run(t, &script{turns: []func(http.ResponseWriter, *http.Request){note(says("")), note(refuses(503)), note(refuses(403))}},
+		Options{}, nil)
+	refused, _ := errors.AsType[*StatusError](err)
+	checktest.MustEqual(t, len(ids), 3, "requests")
+	checktest.MustTrue(t, refused != nil, "the error is %v", err)
+	checktest.Equal(t, refused.RequestID, ids[2], "id of the refusal")
+	for i, id := range ids {
+		checktest.True(t, accesslog.IsValidID(id), "%q is no id for the log", id)
+		checktest.True(t, !accesslog.CanContainPhoneNumber(id), "%q may be a phone number", id)
+		checktest.True(t, !slices.Contains(ids[:i], id), "%q is the id of two requests", id)
+	}
+}
+
+// answer is a server whose response is always the same page.
+type answer []byte
+
+func (a answer) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(a)),
+		Request: r}, nil
+}
+
+func FuzzPage(f *testing.F) {
+	for _, seed := range []string{`{"changes":[],"next":"4.a"}`, `{"changes":[{"n":4,"id":"CA"}],"next":"4.a"}`, `{"changes":[3],"next":"x"}`,
+		`{"changes":[{"cursor":"x"}],"next":"y"}`, `{}`, `[`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		passed := 0
+		err := Receive(ctx, Options{URL: newURL(), LongPoll: true, HTTP: &http.Client{Transport: answer(body)},
+			MinPause: time.Millisecond, MaxPause: time.Millisecond}, func(ch Change) error {
+			checktest.MustTrue(t, ch.Cursor != "", "a change without a position in %q", body)
+			if passed++; passed > 100 {
+				return io.EOF
+			}
+			return nil
+		})
+		checktest.True(t, err != nil, "the end of %q has no error", body)
 	})
 }

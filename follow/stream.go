@@ -1,14 +1,16 @@
-// Stream: one connection to the feed.
+// Stream: one connection to the feed, or pages that are requested one after another.
 
 package follow
 
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -16,8 +18,10 @@ import (
 	"time"
 )
 
-// maxProblem is how much of a refusal is read, in bytes.
-const maxProblem = 64 << 10
+const (
+	maxProblem = 64 << 10 // how much of a refusal is read, in bytes
+	maxPage    = 16 << 20 // largest size of a page, in bytes
+)
 
 // newClient returns the state of a new call of Receive, with defaults for missing options.
 func newClient(o Options, f func(Change) error) (*client, error) {
@@ -32,7 +36,9 @@ func newClient(o Options, f func(Change) error) (*client, error) {
 	or(&o.SilenceTimeout, 45*time.Second)
 	or(&o.MinPause, 200*time.Millisecond)
 	or(&o.MaxPause, 30*time.Second)
-	c := &client{o: o, f: f, secret: o.Secret, position: o.After, unfiltered: len(o.Kinds)+len(o.Fields) == 0}
+	or(&o.GiveUpAfter, math.MaxInt64)
+	c := &client{o: o, f: f, secret: o.Secret, position: o.After, unfiltered: len(o.Kinds)+len(o.Fields) == 0,
+		cause: errors.New("the server did not answer"), id: rand.Text()[:10]}
 	if n, plain := parseNumber(o.After); plain {
 		c.n, c.known = n, true
 	}
@@ -57,7 +63,7 @@ func (c *client) setAddress(at string) error {
 	}
 	q["kind"], q["field"] = c.o.Kinds, c.o.Fields
 	u.RawQuery = q.Encode()
-	c.url = u.String()
+	c.at = u
 	return nil
 }
 
@@ -79,19 +85,71 @@ func (c *client) refreshAddress(ctx context.Context) error {
 
 // stream reads one connection until it ends. After a lostError another attempt may succeed.
 func (c *client) stream(ctx context.Context) error {
+	if err := c.refreshAddress(ctx); err != nil {
+		return err
+	}
+	leave, err := c.enter(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.read(ctx, leave)
+	leave(err)
+	return err
+}
+
+// read connects and handles events until the connection ends. It calls leave after the first event.
+func (c *client) read(ctx context.Context, leave func(error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silent := fmt.Errorf("nothing came for %v", c.o.SilenceTimeout)
 	watch := time.AfterFunc(c.o.SilenceTimeout, func() { cancel(silent) })
 	defer watch.Stop()
-	if err := c.refreshAddress(ctx); err != nil {
-		return err
+	next := c.openPages(ctx)
+	if !c.o.LongPoll {
+		resp, err := c.send(ctx, c.at, "text/event-stream")
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		next = newParser(resp.Body).readEvent
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	for isFirst := true; ; isFirst = false {
+		e, err := next()
+		switch {
+		case err != nil && (c.o.LongPoll || errors.Is(err, errLong)):
+			return err
+		case err != nil:
+			return &lostError{err: findCause(ctx, err)}
+		}
+		// The time that the callback takes does not count as silence of the server.
+		watch.Stop()
+		c.events++
+		if isFirst {
+			leave(nil)
+			c.giveUp.Stop()
+			if c.o.OnOpen != nil {
+				c.o.OnOpen()
+			}
+		}
+		if err := c.take(e); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return &lostError{err: findCause(ctx, ctx.Err())}
+		}
+		watch.Reset(c.o.SilenceTimeout)
+	}
+}
+
+// send requests a content type from the feed, with the credential, the position and an id of its own.
+func (c *client) send(ctx context.Context, at *url.URL, accept string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return fmt.Errorf("follow: %w", err)
+		return nil, fmt.Errorf("follow: %w", err)
 	}
-	req.Header.Set("Accept", "text/event-stream")
+	c.requests++
+	req.Header.Set("X-Request-Id", c.id+"-"+strconv.FormatInt(c.requests, 36))
+	req.Header.Set("Accept", accept)
 	req.Header.Set("Cache-Control", "no-store")
 	switch {
 	case c.o.User != "":
@@ -104,39 +162,75 @@ func (c *client) stream(ctx context.Context) error {
 	}
 	resp, err := c.o.HTTP.Do(req)
 	if err != nil {
-		return &lostError{err: findCause(ctx, err)}
+		return nil, &lostError{err: findCause(ctx, err)}
+	}
+	if err = checkResponse(resp, accept); err == nil {
+		return resp, nil
+	}
+	_ = resp.Body.Close()
+	denied, ok := errors.AsType[*StatusError](err)
+	if ok {
+		denied.RequestID = req.Header.Get("X-Request-Id")
+	}
+	if ok && c.o.Locate != nil && denied.Status == http.StatusUnauthorized {
+		c.denied = denied
+		return nil, &lostError{err: err}
+	}
+	return nil, err
+}
+
+// openPages returns a function that reads the events of page after page. The server answers the first one at once.
+func (c *client) openPages(ctx context.Context) func() (event, error) {
+	var page []event
+	wait := time.Duration(0)
+	return func() (e event, err error) {
+		if len(page) == 0 {
+			page, err = c.readPage(ctx, wait)
+			wait = min(20*time.Second, c.o.SilenceTimeout/2)
+		}
+		if err == nil {
+			e, page = page[0], page[1:]
+		}
+		return e, err
+	}
+}
+
+// readPage requests the next page. Its last event is the position after the page.
+func (c *client) readPage(ctx context.Context, wait time.Duration) (events []event, err error) {
+	at, q := *c.at, c.at.Query()
+	if q.Set("wait", wait.String()); c.position == "" {
+		q.Set("after", "now")
+	}
+	at.RawQuery = q.Encode()
+	early := time.NewTimer(wait / 2)
+	defer early.Stop()
+	resp, err := c.send(ctx, &at, "application/json")
+	if err != nil {
+		return nil, err
 	}
 	defer resp.Body.Close()
-	if err := checkResponse(resp); err != nil {
-		if denied, ok := errors.AsType[*StatusError](err); ok && c.o.Locate != nil && denied.Status == http.StatusUnauthorized {
-			c.denied = denied
-			return &lostError{err: err}
-		}
-		return err
+	var page struct {
+		Changes []json.RawMessage
+		Next    string
 	}
-	if c.o.OnOpen != nil {
-		c.o.OnOpen()
+	if err = json.NewDecoder(io.LimitReader(resp.Body, maxPage)).Decode(&page); err == nil && page.Next == "" {
+		err = errors.New("the server sent a page without its position")
 	}
-	in := newParser(resp.Body)
-	for {
-		e, err := in.readEvent()
-		switch {
-		case errors.Is(err, errLong):
-			return err
-		case err != nil:
-			return &lostError{err: findCause(ctx, err)}
-		}
-		// The time that the callback takes does not count as silence of the server.
-		watch.Stop()
-		c.events++
-		if err := c.take(e); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return &lostError{err: findCause(ctx, ctx.Err())}
-		}
-		watch.Reset(c.o.SilenceTimeout)
+	if err != nil {
+		return nil, &lostError{err: findCause(ctx, err)}
 	}
+	if (len(page.Changes) == 0 || page.Next == c.position) && wait > 0 && early.Stop() {
+		return nil, &lostError{err: findCause(ctx, io.EOF)} // the server stops, or does not know the parameters wait or after
+	}
+	for _, data := range page.Changes {
+		var ch Change
+		_ = json.Unmarshal(data, &ch) // change reports the error
+		if ch.N > 0 {                 // the cursor is the number, and the server's run as in next
+			ch.Cursor = strconv.FormatInt(ch.N, 10) + strings.TrimLeft(page.Next, "0123456789")
+		}
+		events = append(events, event{id: ch.Cursor, data: data, retry: -1})
+	}
+	return append(events, event{id: page.Next, hasID: true, retry: -1}), nil
 }
 
 // take handles one event.
@@ -165,10 +259,10 @@ func findCause(ctx context.Context, err error) error {
 	return err
 }
 
-// checkResponse returns the error of a response that is not an event stream, or nil.
-func checkResponse(resp *http.Response) error {
+// checkResponse returns the error of a response that does not have the wanted content type, or nil.
+func checkResponse(resp *http.Response, want string) error {
 	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
-	if resp.StatusCode == http.StatusOK && strings.TrimSpace(kind) == "text/event-stream" {
+	if resp.StatusCode == http.StatusOK && strings.TrimSpace(kind) == want {
 		return nil
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem)) // a partial body is good enough for a message

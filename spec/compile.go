@@ -228,6 +228,7 @@ func (s *Spec) compileMedia(k *Kind) (err error) {
 var (
 	fieldTypes = []string{
 		TypeText, TypeInt, TypeDecimal, TypeBool, TypeRFC2822, TypeISO, TypeEpoch, TypeMillis, TypeDate, TypeSelect, TypeMap, TypeCode, TypeMedia,
+		TypeLatitude, TypeLongitude,
 	}
 	fieldClasses = []string{"", ClassPhone, ClassBody, ClassPrice, ClassURL, ClassName, ClassSecret}
 	fieldShows   = []string{"", ShowSeconds, ShowMillis, ShowCost, ShowMinor, ShowForm, ShowDirection}

@@ -135,6 +135,20 @@ const IDSeparator = "~"
 // Field returns the kind's field with that dotted name, or nil if the spec does not name it.
 func (k *Kind) Field(name string) *Field { return k.fields[name] }
 
+// Coordinates returns the names of the first field with a latitude and of the field with a longitude in the same object. Both are
+// "" if the records have no coordinates.
+func (k *Kind) Coordinates() (lat, lon string) {
+	for _, f := range k.Fields {
+		object := f.Name[:strings.LastIndexByte(f.Name, '.')+1]
+		for _, g := range k.Fields {
+			if f.Type == TypeLatitude && g.Type == TypeLongitude && g.Name[:strings.LastIndexByte(g.Name, '.')+1] == object {
+				return f.Name, g.Name
+			}
+		}
+	}
+	return "", ""
+}
+
 // HasOtherOrders reports whether a list of the kind may return records in another order than newest first.
 func (k *Kind) HasOtherOrders() bool {
 	return slices.ContainsFunc(k.Lists, func(l *List) bool {

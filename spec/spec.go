@@ -117,9 +117,11 @@ const (
 	TypeMillis  = "epoch_ms" // a time in Unix milliseconds
 	TypeDate    = "date"     // a date such as 2006-01-02
 	TypeSelect  = "select"
-	TypeMap     = "map"   // a JSON object; the names of its fields are written with dots, such as address.city
-	TypeCode    = "code"  // an error code of the API (Errors.Meanings): a JSON number or digits in a string
-	TypeMedia   = "media" // the content of a record, declared as a field so that roles can have a rule for it
+	TypeMap     = "map"  // a JSON object; the names of its fields are written with dots, such as address.city
+	TypeCode    = "code" // an error code of the API (Errors.Meanings): a JSON number or digits in a string
+	// A latitude from -90 to 90, or a longitude from -180 to 180, in degrees: a JSON number, or a number in a string
+	TypeLatitude, TypeLongitude = "latitude", "longitude"
+	TypeMedia                   = "media" // the content of a record, declared as a field so that roles can have a rule for it
 )
 
 // AnyKind is the Link of a field that may name a record of any kind.

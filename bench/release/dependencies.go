@@ -96,7 +96,7 @@ func readDependencies(ctx context.Context, root string, on []platform) ([]depend
 }
 
 // legalFile matches the names of files with licences and notices.
-var legalFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents)([-._].*)?$`)
+var legalFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents|edl)([-._].*)?$`)
 
 // readTexts adds the licences and notices in a folder of a module.
 func (d dependency) readTexts(module, folder string) error {
@@ -124,7 +124,8 @@ var licenceMarks = map[string]string{
 	"BSD-2-Clause": "redistribution and use in source and binary forms",
 	"BSD-3-Clause": "to endorse or promote products derived from",
 	"CC0-1.0":      "cc0 1.0 universal",
-	"ISC":          "permission to use, copy, modify, and/or distribute this software for any purpose",
+	"EPL-2.0":      "eclipse public license - v 2.0",
+	"ISC":          "permission to use, copy, modify, and distribute this software for any purpose",
 	"MIT":          "to deal in the software without restriction",
 	"MPL-2.0":      "mozilla public license version 2.0",
 }
@@ -133,7 +134,7 @@ var licenceMarks = map[string]string{
 func (d *dependency) nameLicences() error {
 	for _, text := range d.texts {
 		text = strings.ToLower(strings.NewReplacer("(", "", ")", "").Replace(strings.Join(strings.Fields(text), " ")))
-		text = strings.ReplaceAll(text, ", version 2.0", " version 2.0")
+		text = strings.NewReplacer(", version 2.0", " version 2.0", "and/or", "and").Replace(text)
 		for id, mark := range licenceMarks {
 			if strings.Contains(text, mark) && !slices.Contains(d.licences, id) {
 				d.licences = append(d.licences, id)

@@ -267,6 +267,9 @@ func (c *localFlags) findServer(p *process) (datadir.Running, error) {
 	return c.find(p, datadir.ReadRunning)
 }
 
+// noServerError is the error if no server listens that uses the data folder.
+type noServerError struct{ error }
+
 // find reads with read which process uses the data folder.
 func (c *localFlags) find(p *process, read func(path string) (datadir.Running, error)) (datadir.Running, error) {
 	data, err := (*dataFlags)(c).findData(p)
@@ -276,9 +279,10 @@ func (c *localFlags) find(p *process, read func(path string) (datadir.Running, e
 	run, err := read(data)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && run.PID != 0:
-		return run, fmt.Errorf("process %d uses the data folder %s and does not listen yet; try again soon", run.PID, data)
+		return run, noServerError{fmt.Errorf("process %d uses the data folder %s and does not listen yet; try again soon", run.PID, data)}
 	case errors.Is(err, os.ErrNotExist):
-		return run, fmt.Errorf("no server runs in the data folder %s; start one with understudy serve, or name another with --data", data)
+		return run, noServerError{fmt.Errorf("no server runs in the data folder %s; start one with understudy serve, "+
+			"or name another with --data", data)}
 	}
 	return run, err
 }

@@ -84,7 +84,8 @@ var details = map[string]string{
 		"records. The exit code is 0 when the kind is complete, and 1 with the reason when it cannot be completed.\n\nDescribed in " +
 		"docs/explanation/sync.md.",
 	"tail": "Follows a running server until Ctrl-C. Each line has the time the change was noticed, what happened (came, changed, " +
-		"went), the record, and the fields that changed.\n\nDescribed in docs/reference/feed.md.",
+		"went), the record, and the fields that changed. With --wait the command may start before the server.\n\n" +
+		"Described in docs/reference/feed.md.",
 	"webhooks test": "The message is signed as all others and has the type test. Changes that wait are not sent, and a paused " +
 		"webhook stays paused. The exit code is 0 if the receiver answers with a status from 200 to 299.",
 }

@@ -154,7 +154,7 @@ func prepareRestart(ctx context.Context, end context.CancelCauseFunc, started *c
 	if cfg, err := again(); err == nil { // otherwise only the next program knows all of its settings
 		now := config.Values(*started)
 		for _, d := range config.Compare(now, now, config.Values(*cfg)) {
-			if strings.HasSuffix(d.Name, ".listen") && d.File != "" {
+			if (strings.HasSuffix(d.Name, ".listen") || d.Name == "feed.zmq") && d.File != "" {
 				l, err := frontend.Listen(ctx, d.File, d.Name)
 				if err != nil {
 					return fmt.Errorf("the server goes on, because %w; if the server itself uses the port, run understudy stop and serve", err)

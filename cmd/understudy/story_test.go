@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"understudy/internal/checktest"
 	"understudy/internal/sample"
 )
 
@@ -44,7 +46,7 @@ func TestMain(m *testing.M) {
 
 func TestStories(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+		Files:               chooseStories(t),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
@@ -83,6 +85,25 @@ func TestStories(t *testing.T) {
 			"playable":   cmdPlayable,
 		},
 	})
+}
+
+// chooseStories returns the stories to run: all of them, or in make test the half that the seed chooses.
+func chooseStories(t *testing.T) []string {
+	all, err := filepath.Glob("testdata/*.txtar")
+	checktest.MustNoError(t, err, "stories")
+	if sample.IsFullRun() || os.Getenv("UNDERSTUDY_SEED") == "" {
+		return all
+	}
+	var chosen, left []string
+	for _, file := range all {
+		if sample.ChooseByName(file, 2) {
+			chosen = append(chosen, file)
+		} else {
+			left = append(left, filepath.Base(file))
+		}
+	}
+	t.Logf("left to other seeds and to make prove: %v", left)
+	return chosen
 }
 
 // patience bounds everything a story waits for.

@@ -191,6 +191,7 @@ type tailCmd struct {
 	Field  []string    `help:"Of changed records, only those whose field of this name changed. May be repeated."`
 	After  string      `placeholder:"N" help:"Begin after the change with this number (default: with the next change)."`
 	JSON   bool        `name:"json" help:"Print a line of JSON for each change."`
+	Wait   bool        `help:"Wait for the server if none runs yet in the data folder."`
 }
 
 // Run prints changes of records until the first signal.
@@ -226,16 +227,19 @@ func (c *tailCmd) Run(ctx context.Context, p *process) error {
 // makeOptions returns the options for reading the feed of changes: the server, the credential and the filters.
 func (c *tailCmd) makeOptions(ctx context.Context, p *process) (o follow.Options, err error) {
 	server, err := c.Remote.findServer(ctx, p)
-	if err != nil {
+	if _, isNone := errors.AsType[noServerError](err); err != nil && !(c.Wait && isNone) {
 		return o, err
 	}
 	o = follow.Options{URL: server.url, User: server.user, Secret: server.secret, HTTP: server.client, Source: c.Source, Kinds: c.Kind,
 		Fields: c.Field, After: c.After}
+	state := "waiting for the server"
+	o.OnOpen = func() { state = "the connection was lost" }
 	o.OnLost = func(err error, pause time.Duration) {
 		text := terminal.Printable(understudy.PlainText(err))
-		fmt.Fprintf(p.stderr, "understudy: the connection was lost: %s; trying again in %v\n", text, pause.Round(100*time.Millisecond))
+		fmt.Fprintf(p.stderr, "understudy: %s: %s; trying again in %v\n", state, text, pause.Round(100*time.Millisecond))
 	}
 	if c.Remote.URL == "" {
+		o.MaxPause = 5 * time.Second                               // on this machine an attempt is cheap
 		o.Locate = func(context.Context) (string, string, error) { // a server that has been restarted may have another port and another token
 			run, err := c.Remote.Running.findServer(p)
 			o.HTTP.Transport = newLocalAdmin(run).client.Transport // its certificate may be another one, too

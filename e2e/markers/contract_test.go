@@ -145,7 +145,7 @@ func TestContractRoutes(t *testing.T) {
 	}
 	g, up := plant(t, spec)
 	g.seed, g.few = 1, true // the same requests each time
-	house, _ := rig.StartServer(t, rig.Settings{Upstream: up, Secret: g.secret, Mirror: "{newest: 10m, older: 10m}\ntracing: {slow: 1us}"})
+	house, _ := rig.StartServer(t, rig.Settings{Upstream: up, Secret: g.secret, Mirror: "{newest: 10m, older: 10m}\ntracing: {slow: 1us}\npush: {contact: \"mailto:desk@example.com\"}"})
 	faces := facesOf(t, spec, house.URL("twilio"), house.URL("viewer"))
 	callers := []struct{ name, user string }{{"all", rig.Account + ":" + rig.DemoToken}, {"support", rig.Account + ":" + rig.MaskedToken}, {"nobody", ""}}
 	var lines strings.Builder

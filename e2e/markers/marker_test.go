@@ -25,7 +25,7 @@ import (
 	"understudy/internal/access"
 	"understudy/internal/agents"
 	"understudy/internal/diagnostics"
-	"understudy/internal/feed"
+	"understudy/internal/feed/wires"
 	"understudy/internal/forecast"
 	"understudy/internal/jobs"
 	"understudy/internal/proxy"
@@ -73,7 +73,7 @@ func facesOf(t *testing.T, sp *spec.Spec, dropIn, web string) []frontend {
 	for _, path := range diagnostics.Routes() {
 		control = append(control, "GET "+path)
 	}
-	control = append(control, feed.Routes()...)
+	control = append(control, wires.Routes()...)
 	control = append(control, jobs.Routes()...)
 	control = append(control, agents.Routes()...)
 	control = append(control, forecast.Routes()...)
@@ -222,8 +222,10 @@ func lookEverywhere(t *testing.T, store string, sparse bool) {
 	}
 	g, up := plant(t, sp)
 	g.sparse = sparse
+	sockets := rig.FreeAddress(t)
 	house, dir := rig.StartServer(t, rig.Settings{
-		Store: store, Upstream: up, Secret: g.secret, Mirror: "{newest: 10m, older: 10m}\ntracing: {slow: 1us}",
+		Store: store, Upstream: up, Secret: g.secret, Mirror: "{newest: 10m, older: 10m}\ntracing: {slow: 1us}\npush: {contact: \"mailto:desk@example.com\"}" +
+			"\nfeed: {zmq: " + sockets + "}",
 		More: `  - {name: writer, source: twilio, user: writer, secret: "file:masked.secret", role: support, allow: ["POST /2010-04-01/Accounts/*/*"]}
   - {name: desk, source: twilio, user: desk, secret: "file:masked.secret", role: desk}
   - {name: finder, source: twilio, user: finder, secret: "file:masked.secret", role: finder}
@@ -291,6 +293,7 @@ func lookEverywhere(t *testing.T, store string, sparse bool) {
 	g.checkLookups(t, faces[1].url, supportMay)
 	g.checkWrites(t, faces[0].url, supportMay)
 	g.checkMetrics(t, faces[1].url)
+	g.checkZeroMQ(t, sockets, supportMay)
 	g.checkStrangers(t, faces) // after whose wrong secrets the right one has to wait, too
 	g.checkOutages(t, faces, may, supportMay)
 	g.checkLogs(t, house.Log(), dir)
@@ -492,6 +495,27 @@ func (g *garden) checkStrangers(t *testing.T, faces []frontend) {
 	// The server itself samples the balance now and then.
 	if cost := slices.DeleteFunc(slices.Clone(g.asked[before:]), func(asked string) bool { return strings.HasSuffix(asked, "/Balance.json") }); len(cost) > 0 {
 		t.Errorf("strangers cost %d upstream requests: %v", len(cost), cost)
+	}
+}
+
+// checkZeroMQ looks at what sockets of ZeroMQ receive.
+func (g *garden) checkZeroMQ(t *testing.T, address string, may func(fate) bool) {
+	t.Helper()
+	sent := rig.AskZeroMQ(t, address, rig.Account, rig.MaskedToken, "30000")
+	for _, part := range []string{"200\n", `"kind":`, `{"type":"start"`} {
+		if !bytes.Contains(sent, []byte(part)) {
+			t.Errorf("ZeroMQ sends no %s: %.300s", part, sent)
+		}
+	}
+	for text, m := range g.found(sent) {
+		if !may(m.fate) {
+			t.Errorf("ZeroMQ shows %s, %s", text, m.place)
+		}
+	}
+	for user, secret := range map[string]string{"": "", rig.Account: "wrong", "writer": rig.DemoToken} {
+		if sent := rig.AskZeroMQ(t, address, user, secret, "2000"); len(sent) > 0 {
+			t.Errorf("ZeroMQ sends a stranger %q %.300s", user, sent)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"understudy"
 	"understudy/e2e/rig"
+	"understudy/follow/feedpb"
 	"understudy/internal/tables"
 	"understudy/spec"
 )
@@ -106,6 +107,8 @@ func (g *garden) triesOf(route string) []try {
 			{method, path, formOf(method, "search=none&channel=slack&to=https%3A%2F%2F127.0.0.1%2F"), nil}}
 	case strings.HasPrefix(path, "/-/watches/{id}"):
 		return []try{{method, strings.Replace(path, "{id}", "none", 1), "", nil}}
+	case path == "/-/notifications/{id}/remove":
+		return []try{{method: method, path: strings.ReplaceAll(path, "{id}", "0a1b2c3d4e5f60718293")}}
 	case path == "/-/sessions/{id}/end":
 		return []try{{method, "/-/sessions/0123456789abcdef/end", "", nil}}
 	case method == "POST" && path == "/-/columns":
@@ -127,6 +130,18 @@ func (g *garden) triesOf(route string) []try {
 		all := []try{{"GET", path + "?nonsense=1", "", nil}, {"GET", path + "?after=999999999", "", nil}}
 		for _, query := range []string{"after=0&wait=0s", "after=0&limit=1000&wait=0s", "after=0&wait=0s&kind=calls&field=from", "after=0&wait=0s&kind=messages&field=body", "after=0&wait=0s&field=x_new", "source=twilio&after=now&wait=0s"} {
 			all = append(all, g.reading(method, path+"?"+query)...)
+		}
+		for _, accept := range []string{"*/*", "application/protobuf"} {
+			all = append(all, try{"GET", path + "?after=0&limit=1000&wait=0s", "", []string{"Connection", "Upgrade", "Upgrade", "understudy-frames", "Accept", accept}})
+		}
+		return all
+	case path == feedpb.FollowProcedure:
+		if method != "POST" {
+			return []try{{method, path, "", nil}}
+		}
+		var all []try
+		for _, body := range []string{`{"after":"0","limit":1000,"waitSeconds":0}`, `{"after":"999999999"}`, `{"after":"0","kinds":["calls"],"fields":["from"],"waitSeconds":0}`} {
+			all = append(all, try{method, path, "\x00\x00\x00\x00" + string(rune(len(body))) + body, []string{"Content-Type", "application/connect+json"}})
 		}
 		return all
 	case path == "/-/forecast", path == "/-/forecast/{source}/{series}":

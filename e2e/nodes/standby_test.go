@@ -4,8 +4,6 @@ package nodes_test
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -20,21 +18,6 @@ import (
 	"understudy/internal/sample"
 	"understudy/internal/store/pgtest"
 )
-
-// freeAddress returns an address at which a process can listen again after it has closed its port. The kernel does not give the port
-// to others who ask for any port.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 20000+rand.IntN(10000)))
-		if err == nil {
-			checktest.MustNoError(t, l.Close(), "close")
-			return l.Addr().String()
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
-}
 
 // killServer kills a PostgreSQL server.
 func killServer(t *testing.T, dsn string) {
@@ -59,7 +42,7 @@ func TestPromotedStandbyThatLags(t *testing.T) {
 	g := &group{api: rig.StartAPI(t, "--latency", "20ms", "--records", "300").URL("slowapi")}
 	for range 2 {
 		set := g.settings(dsn)
-		set.Args = []string{"--viewer", freeAddress(t), "--drop-in", "twilio=" + freeAddress(t)}
+		set.Args = []string{"--viewer", rig.FreeAddress(t), "--drop-in", "twilio=" + rig.FreeAddress(t)}
 		s, dir := rig.StartServer(t, set)
 		g.nodes, g.dirs = append(g.nodes, s), append(g.dirs, dir)
 	}

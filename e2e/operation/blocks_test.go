@@ -24,6 +24,7 @@ var readers = map[string]string{
 
 	"own-api.md python":      "TestOwnAPITutorial in e2e/operation/tutorial_test.go",
 	"proxy.md python":        "TestDocumentedSDKLines in e2e/sdk/sdk_docs_test.go",
+	"feed.md python":         "TestZeroMQSubscriberThroughKills in e2e/crashes/zeromq_test.go",
 	"proxy.md js":            "TestDocumentedSDKLines in e2e/sdk/sdk_docs_test.go",
 	"proxy.md go":            "TestDocumentedSDKLines in e2e/sdk/sdk_docs_test.go",
 	"proxy.md env":           "TestZeroCode in e2e/connect/connect_test.go",

@@ -24,6 +24,11 @@ var elsewhere = map[string]string{
 	"make run":  "TestRunComparison in e2e/operation/docs_test.go",
 	"make test": "make test in .ci/run",
 
+	`grpcurl -plaintext -import-path follow/feedpb -proto feed.proto -d '{"after":"0","limit":3}' 127.0.0.1:4114 ` +
+		"understudy.feed.v1.FeedService/Follow": "TestWiresOfTheFeed in e2e/operation/wires_test.go",
+
+	"make bench ONLY=claims": "TestEveryPartQuickly in bench/bench_test.go",
+
 	"python3 worker.py": "TestDocumentedWorkers in e2e/operation/workers_test.go",
 	"sh worker.sh":      "TestDocumentedWorkers in e2e/operation/workers_test.go",
 

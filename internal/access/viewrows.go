@@ -209,7 +209,8 @@ func (r Row) read(v *Value, at jsonspan.Value) {
 // isTextual reports whether values of a type are JSON strings.
 func isTextual(kind string) bool {
 	switch kind {
-	case spec.TypeInt, spec.TypeDecimal, spec.TypeBool, spec.TypeEpoch, spec.TypeMillis, spec.TypeMap, spec.TypeCode:
+	case spec.TypeInt, spec.TypeDecimal, spec.TypeBool, spec.TypeEpoch, spec.TypeMillis, spec.TypeMap, spec.TypeCode,
+		spec.TypeLatitude, spec.TypeLongitude:
 		return false
 	}
 	return true

@@ -90,7 +90,13 @@ func (b *builder) build(cfg *config.Settings, p policy) (*handlerSet, error) {
 		return nil, err
 	}
 	front := config.ReverseProxies(cfg)
-	d.watches = watch.Policy{Search: d.search, Owners: p.book, Rules: cfg.Watches.Rules(), Mailer: p.mailer, URL: b.ports.publicViewer(cfg)}
+	d.watches = watch.Policy{Search: d.search, Owners: p.book, Rules: cfg.Watches.Rules(), Mailer: p.mailer, Push: b.viewer.Push,
+		URL: b.ports.publicViewer(cfg)}
+	d.policy.push.Owners, d.policy.push.URL = p.book, d.watches.URL
+	d.policy.push.CanSee = func(c understudy.Caller, source string) bool {
+		hasKind := func(k *spec.Kind) bool { return p.gate.CanSee(c, source, k.Name) }
+		return (c.Source == "" || c.Source == source) && slices.ContainsFunc(spec.FindSource(b.sources, source).Spec.Kinds, hasKind)
+	}
 	shown := b.ports.tls.Handler(followRequests(d.viewer, b.ports.tracer, time.Now))
 	d.handlers = []http.Handler{front.Handler(b.ports.profiles.Handler(b.ports.access.Handler(shown, time.Now)))}
 	d.targets = []frontend.Known{nil}

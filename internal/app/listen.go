@@ -22,12 +22,14 @@ import (
 	"understudy/internal/config"
 	"understudy/internal/diagnostics"
 	"understudy/internal/feed"
+	"understudy/internal/feed/wires"
 	"understudy/internal/fleet"
 	"understudy/internal/forecast"
 	"understudy/internal/frontend"
 	"understudy/internal/jobs"
 	"understudy/internal/outbox"
 	"understudy/internal/proxy"
+	"understudy/internal/push"
 	"understudy/internal/search"
 	"understudy/internal/search/columns"
 	"understudy/internal/tables"
@@ -166,6 +168,19 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	if err != nil {
 		return err
 	}
+	screens, err := push.Open(ctx, a.db.KV, a.db.Jobs.Now)
+	if err != nil {
+		return err
+	}
+	outages := &push.Outages{Book: screens, Logger: a.log, Health: func() (all []push.Health) {
+		for _, src := range a.sources {
+			if h := a.clients[src.Name].Health(); a.isLeader() {
+				all = append(all, push.Health{Source: src.Name, State: h.State, Since: h.Since, IsKnown: len(h.Recent) > 0})
+			}
+		}
+		return all
+	}}
+	a.policies.push, a.tasks = screens, append(a.tasks, outages.Run)
 	rows := a.openTables(ctx, p)
 	if err := a.joinFleet(ctx, changes, watches, rows); err != nil {
 		return err
@@ -183,7 +198,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	}
 	e := &enforcer{opts: a.opts, settings: a.settings, policies: a.policies, sources: a.sources, log: a.log, ports: a.ports,
 		clients: a.clients, mirror: a.mirror, columns: sums, exports: newExports(cfg), audit: a.audit, feed: changes, forecasts: a.forecasts,
-		watches: watches, tables: rows}
+		watches: watches, push: screens, tables: rows}
 	a.enforcer, a.issuer.enforce = e, e.updateCredentials
 	f := a.newFigures(ctx, e, changes)
 	commands.Snapshot, commands.Readable, commands.Nodes = f.readSnapshot, f.checkStore, f.readNodes
@@ -204,8 +219,8 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 		viewer: page.Options{
 			Sources: a.sources, Mirror: a.mirror, Media: a.mirror, Seals: seals, Lookups: page.NewLookups(a.sources),
 			Cookies: a.policies.visitors.cookies, Snapshot: f.viewerSnapshot, History: a.db, Jobs: a.jobs, Feed: "/-/feed",
-			Forecasts: a.forecasts, Actions: doer, Annotations: a.db.Annotations, Watches: watches, Webhooks: changes, Spending: f.spending,
-			Nodes: f.readNodes,
+			Forecasts: a.forecasts, Actions: doer, Annotations: a.db.Annotations, Watches: watches, Push: screens, Webhooks: changes,
+			Spending: f.spending, Nodes: f.readNodes,
 			Audit: a.audit, Trail: a.audit, Version: a.opts.Version, Logger: a.log, Now: time.Now,
 		},
 		dropIn: proxy.Options{
@@ -223,10 +238,15 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 		forecasts: forecast.HandlerOptions{Forecasts: a.forecasts, Audit: a.audit, Token: token},
 	}
 	e.build = b.build
-	for _, route := range feed.Routes() {
+	subscribers := wires.New(changes)
+	a.closers = append(a.closers, subscribers.Close)
+	for _, route := range wires.Routes() {
 		if _, path, _ := strings.Cut(route, " "); path != "" {
-			b.routes[path] = changes.Handler()
+			b.routes[path] = subscribers
 		}
+	}
+	if err := a.openZeroMQ(ctx, changes); err != nil {
+		return err
 	}
 	v := &a.policies.visitors
 	a.tasks = append(a.tasks, e.followCredentials, v.sessions.Run, v.cookies.Run, f.traffic.day.Run, a.settings.awaitResume,
@@ -265,6 +285,26 @@ func (a *App) openFeed(ctx context.Context, p policy) (*feed.Feed, error) {
 	a.eraser.Erased = f.Forget
 	a.tasks = append(a.tasks, f.Run)
 	return f, a.jobs.Add(outbox.JobKind(feed.DeliverKind, f.Deliver), a.forecasts.JobKind(f.SendMessage))
+}
+
+// openZeroMQ binds the port of the feed for sockets of ZeroMQ, if the settings have one.
+func (a *App) openZeroMQ(ctx context.Context, f *feed.Feed) error {
+	c := a.opts.Settings.Feed
+	if c.ZeroMQ == "" {
+		return nil
+	}
+	l, err := frontend.Listen(ctx, c.ZeroMQ, "feed: {zmq: HOST:PORT}")
+	if err != nil {
+		return err
+	}
+	a.closers = append(a.closers, frontend.CloseListener(l))
+	var names []string
+	for _, s := range a.sources {
+		names = append(names, s.Name)
+	}
+	z := &wires.ZeroMQ{Feed: f, Sources: names, MaxConnections: c.Subscribers, Stall: c.Stall.Std(), Now: time.Now}
+	a.tasks = append(a.tasks, func(ctx context.Context) error { return z.Serve(ctx, l) })
+	return nil
 }
 
 // openTables prepares the tables of the sources. A database that does not answer is tried again later.

@@ -4,8 +4,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"understudy/internal/checktest"
 	"understudy/internal/config"
 	"understudy/internal/datadir"
 )
@@ -38,5 +40,24 @@ sources:
 	defer a.close()
 	if a.enforcer.current.Load().policy.people.Audit == nil {
 		t.Error("sign-ins are not listed")
+	}
+}
+
+// The browser of a person whose credential the settings no longer have receives nothing from the reload on.
+func TestReloadRemovesReceiversOfRemovedPeople(t *testing.T) {
+	e := openExporting(t)
+	names := []string{"receiver/a/1", "receiver/b/2"}
+	for i, owner := range []string{"reports", "desk"} {
+		value := []byte(`{"owner":{"name":"` + owner + `","source":"twilio"}}`)
+		checktest.MustNoError(t, e.h.db.KV.SetValue(t.Context(), names[i], value), "store")
+	}
+	for _, want := range []int{2, 1} {
+		_, err := e.h.enforcer.reload(t.Context())
+		checktest.MustNoError(t, err, "reload")
+		left, err := e.h.db.KV.ReadValues(t.Context(), "receiver/")
+		checktest.NoError(t, err, "read")
+		checktest.Equal(t, len(left), want, "receivers")
+		checktest.True(t, left[names[1]] != nil, "the receiver of a person with access is removed")
+		e.settings = strings.Replace(e.settings, "- {name: reports", "- {name: others", 1)
 	}
 }

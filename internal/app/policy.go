@@ -20,6 +20,7 @@ import (
 	"understudy/internal/credentials"
 	"understudy/internal/feed"
 	"understudy/internal/forecast"
+	"understudy/internal/push"
 	"understudy/internal/signin"
 	"understudy/internal/tables"
 	"understudy/internal/watch"
@@ -39,6 +40,7 @@ type policy struct {
 	tables    []tables.Target
 	alerts    []forecast.Alert
 	mailer    *watch.Mailer // sends mail to people; nil if no mail server is set
+	push      push.Policy   // which browsers and devices receive notifications
 	made      int64         // the version of the credentials created at run time that the policy contains
 }
 
@@ -58,6 +60,7 @@ type policyReader struct {
 	credentials *credentials.Book              // the credentials made in the viewer; set when the store is open
 	auditor     understudy.Auditor             // the audit log; nil if nothing is recorded
 	watches     *watch.Book                    // the watches of people; set before the first request
+	push        *push.Book                     // the browsers and devices of people; set before the first request
 	usage       map[usageKey]*understudy.Usage // the counters of the newest policy; held by the enforcer's lock
 }
 
@@ -117,8 +120,12 @@ func (r *policyReader) read(ctx context.Context, cfg *config.Settings) (policy, 
 		return policy{}, err
 	}
 	mailer, err := cfg.Mail.ReadMailer(ctx, secrets)
+	if err != nil {
+		return policy{}, err
+	}
+	screens, err := cfg.Push.ReadPolicy(ctx, secrets, time.Now)
 	return policy{gate: gate, book: book, bookOptions: from, tunnelCredentials: own, people: who,
-		hooks: hooks, tables: targets, alerts: alerts, mailer: mailer}, err
+		hooks: hooks, tables: targets, alerts: alerts, mailer: mailer, push: screens}, err
 }
 
 // newGate returns the gate for the roles of the settings.
@@ -181,4 +188,5 @@ func (r *policyReader) noteCaller(req *http.Request, c understudy.Caller) {
 	r.visitors.names.Note(c)
 	r.ports.profiles.MarkCaller(req, c)
 	r.watches.NoteOwner(c)
+	r.push.NoteOwner(c)
 }

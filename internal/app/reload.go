@@ -22,6 +22,7 @@ import (
 	"understudy/internal/diagnostics"
 	"understudy/internal/feed"
 	"understudy/internal/forecast"
+	"understudy/internal/push"
 	"understudy/internal/search/columns"
 	"understudy/internal/tables"
 	"understudy/internal/watch"
@@ -142,6 +143,7 @@ type enforcer struct {
 	feed      *feed.Feed
 	forecasts *forecast.Forecasts
 	watches   *watch.Book
+	push      *push.Book
 	tables    *tables.Tables
 }
 
@@ -363,12 +365,16 @@ func (e *enforcer) replaceHandlers(d *handlerSet) {
 			e.log.Error("close the previous viewer", "err", err)
 		}
 	})
+	ctx, cancel := context.WithTimeout(context.Background(), kvTimeout)
+	defer cancel()
 	if who := d.policy.people; who != nil { // the sessions of people who may no longer sign in end
-		ctx, cancel := context.WithTimeout(context.Background(), kvTimeout)
-		defer cancel()
 		if err := who.EndGone(ctx); err != nil {
 			e.log.Error("ended sessions could not be deleted from the store; they are not accepted any more", "err", err)
 		}
+	}
+	e.push.SetPolicy(d.policy.push)
+	if err := e.push.CheckOwners(ctx); err != nil {
+		e.log.Error("browsers and devices of people without access could not be removed; they receive nothing", "err", err)
 	}
 	e.watches.SetPolicy(d.watches)
 	e.settings.policies.Add(1)

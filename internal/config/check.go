@@ -84,6 +84,7 @@ func (c *Settings) check() error {
 	}
 	errs = append(errs, c.checkFeed()...)
 	errs = append(errs, c.Watches.check(&c.Mail)...)
+	errs = append(errs, c.Push.check()...)
 	errs = append(errs, c.Connect.check(c)...)
 	add("audit.", c.checkAudit())
 	for _, name := range slices.Sorted(maps.Keys(c.Log.Levels)) {

@@ -1,4 +1,4 @@
-// This file contains the settings of the feed of changes, webhooks, forecasts, tables, watches and the mail server.
+// This file contains the settings of the feed of changes, webhooks, forecasts, tables, watches, the mail server and notifications.
 
 package config
 
@@ -12,15 +12,17 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/feed"
 	"understudy/internal/forecast"
+	"understudy/internal/publish"
+	"understudy/internal/push"
 	"understudy/internal/store"
 	"understudy/internal/tables"
 	"understudy/internal/watch"
-	"understudy/internal/webhook"
 	"understudy/kit/suggest"
 	"understudy/spec"
 )
@@ -35,6 +37,7 @@ type feedConfig struct {
 	Wait            Duration `yaml:"wait"`
 	Look            Duration `yaml:"poll_every"`
 	Pause           Duration `yaml:"pause"`
+	ZeroMQ          string   `yaml:"zmq"`
 }
 
 // Webhook is an address to which changes are delivered.
@@ -49,8 +52,16 @@ type Webhook struct {
 	AllowPrivate bool      `yaml:"allow_private"`
 }
 
-// checkFeed returns what is wrong with the settings of webhooks and forecasts.
+// checkFeed returns what is wrong with the settings of the feed, webhooks and forecasts.
 func (c *Settings) checkFeed() (errs []error) {
+	if at := c.Feed.ZeroMQ; at != "" {
+		if err := CheckAddress(at); err != nil {
+			errs = append(errs, fmt.Errorf("feed.zmq: %w", err))
+		} else if openToNetwork(at) {
+			errs = append(errs, fmt.Errorf("feed.zmq: %s is open to the network, and sockets of ZeroMQ send their secrets as clear text; "+
+				"write 127.0.0.1, and reach it from other machines through a tunnel of SSH or TLS", at))
+		}
+	}
 	names := map[string]bool{}
 	for i, w := range c.Webhooks {
 		if err := c.checkWebhook(w, names); err != nil {
@@ -72,7 +83,7 @@ func (c *Settings) checkWebhook(w *Webhook, names map[string]bool) error {
 		return fmt.Errorf("name: %q: use lower-case letters, digits and dashes", understudy.Clip(w.Name))
 	case names[w.Name]:
 		return fmt.Errorf("name: %q appears twice", w.Name)
-	case w.Secret == "":
+	case w.Secret == "" && !publish.IsURL(w.URL):
 		return fmt.Errorf("%s: secret: write file:PATH or cmd:COMMAND", w.Name)
 	case w.Role == "":
 		return fmt.Errorf("%s: role: missing; name the role whose view of the changes is sent", w.Name)
@@ -88,7 +99,7 @@ func (c *Settings) checkWebhook(w *Webhook, names map[string]bool) error {
 	if !slices.Contains(known, w.Source) {
 		return fmt.Errorf("%s: source: %q is not configured%s", w.Name, understudy.Clip(w.Source), suggest.Hint(understudy.Clip(w.Source), known))
 	}
-	if err := webhook.CheckURL(w.URL, w.AllowPrivate); err != nil {
+	if err := publish.CheckURL(w.URL, w.AllowPrivate); err != nil {
 		return fmt.Errorf("%s: %w", w.Name, err)
 	}
 	return nil
@@ -98,12 +109,14 @@ func (c *Settings) checkWebhook(w *Webhook, names map[string]bool) error {
 func (c *Settings) ReadWebhooks(ctx context.Context, secrets Secrets) ([]feed.Hook, error) {
 	var out []feed.Hook
 	for _, w := range c.Webhooks {
-		secret, err := secrets(ctx, w.Secret)
-		if err != nil {
-			return nil, fmt.Errorf("webhooks: %s: secret: %w", w.Name, err)
-		}
 		hook := w.Hook()
-		hook.Secret = secret
+		if w.Secret != "" {
+			secret, err := secrets(ctx, w.Secret)
+			if err != nil {
+				return nil, fmt.Errorf("webhooks: %s: secret: %w", w.Name, err)
+			}
+			hook.Secret = secret
+		}
 		out = append(out, hook)
 	}
 	return out, nil
@@ -309,4 +322,64 @@ func (m *mailConfig) ReadMailer(ctx context.Context, secrets Secrets) (*watch.Ma
 		return nil, fmt.Errorf("mail.secret: %w", err)
 	}
 	return mailer, nil
+}
+
+// pushConfig says which browsers and devices may receive notifications.
+type pushConfig struct {
+	Contact      string      `yaml:"contact"`
+	Hosts        []string    `yaml:"hosts"`
+	AllowPrivate bool        `yaml:"allow_private"`
+	APNs         *apnsConfig `yaml:"apns"` // nil if no device of Apple receives notifications
+}
+
+// apnsConfig has the settings of Apple's push service.
+type apnsConfig struct {
+	Server string    `yaml:"server"`
+	Team   string    `yaml:"team"`
+	KeyID  string    `yaml:"key_id"`
+	Key    SecretRef `yaml:"key"`
+	Topic  string    `yaml:"topic"`
+}
+
+// check returns what is wrong with the settings of notifications.
+func (p *pushConfig) check() (errs []error) {
+	if u, err := url.Parse(p.Contact); p.Contact != "" && (err != nil || u.Scheme != "mailto" && u.Scheme != "https") {
+		errs = append(errs, fmt.Errorf("push.contact: %q: write mailto:ADDRESS or https://ADDRESS", understudy.Clip(p.Contact)))
+	}
+	for _, host := range p.Hosts {
+		if strings.Trim(host, ".") == "" || host != strings.ToLower(host) || strings.ContainsAny(host, "/@ *") {
+			errs = append(errs, fmt.Errorf("push.hosts: %q: write a host in small letters, such as push.example.com", understudy.Clip(host)))
+		}
+	}
+	if p.APNs == nil {
+		return errs
+	}
+	if p.APNs.Key == "" {
+		errs = append(errs, errors.New("push.apns.key: write file:PATH with the .p8 file of Apple"))
+	}
+	if err := p.APNs.options().Check(); err != nil {
+		errs = append(errs, fmt.Errorf("push.apns.%w", err))
+	}
+	return errs
+}
+
+func (a *apnsConfig) options() *push.APNsOptions {
+	return &push.APNsOptions{Server: a.Server, Team: a.Team, KeyID: a.KeyID, Topic: a.Topic}
+}
+
+// ReadPolicy returns the settings with the key of APNs, which it reads.
+func (p *pushConfig) ReadPolicy(ctx context.Context, secrets Secrets, now func() time.Time) (push.Policy, error) {
+	policy := push.Policy{Contact: p.Contact, Hosts: slices.Clone(p.Hosts), AllowPrivate: p.AllowPrivate}
+	if p.APNs == nil {
+		return policy, nil
+	}
+	o := p.APNs.options()
+	key, err := secrets(ctx, p.APNs.Key)
+	if o.Key, o.Now = key, now; err == nil {
+		policy.APNs, err = push.NewAPNs(*o)
+	}
+	if err != nil {
+		return policy, fmt.Errorf("push.apns.key: %w", err)
+	}
+	return policy, nil
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,13 +29,19 @@ func TestWatchSettings(t *testing.T) {
 		`mail: {server: "mail.example.com:25", from: "a@example.com", user: u, secret: "file:x", tls: none}`: "unencrypted",
 		`mail: {server: "127.0.0.1:25", from: "a@example.com", user: u, secret: "file:x", tls: none}`:        "",
 		`mail: {server: "mail.example.com:25", from: "a@example.com\r\nBcc: b@example.com"}`:                 "mail.from",
+		`push: {contact: "mailto:desk@example.com", hosts: [push.example.com, .example.net]}`:                "",
+		`push: {contact: desk@example.com}`:                                                                  "mailto:",
+		`push: {hosts: ["https://push.example.com"]}`:                                                        "push.hosts",
+		`push: {apns: {team: A}}`: "10 characters",
+		`push: {apns: {team: ABCDE12345, key_id: ABCDE12345, topic: a.b}}`:                                    "push.apns.key",
+		`push: {apns: {team: ABCDE12345, key_id: ABCDE12345, key: "file:x", topic: a.b, server: "http://x"}}`: "server: write https",
 	} {
 		var c Settings
 		if err := yaml.Unmarshal([]byte(text), &c); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
 		var said []string
-		for _, err := range c.Watches.check(&c.Mail) {
+		for _, err := range slices.Concat(c.Watches.check(&c.Mail), c.Push.check()) {
 			said = append(said, err.Error())
 		}
 		all := strings.Join(said, "; ")

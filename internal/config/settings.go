@@ -42,6 +42,7 @@ type Settings struct {
 	Forecasts   []*forecastConfig                `yaml:"forecasts"`
 	Watches     watchesConfig                    `yaml:"watches"`
 	Mail        mailConfig                       `yaml:"mail"`
+	Push        pushConfig                       `yaml:"push"`
 	Connect     *connectConfig                   `yaml:"connect"` // the settings of the forward proxy; nil if there is none
 	Metrics     metricsConfig                    `yaml:"metrics"`
 	Tracing     tracingConfig                    `yaml:"tracing"`
@@ -339,7 +340,7 @@ type logConfig struct {
 
 // logPackages are the packages that log.levels can name. A name includes the packages below it.
 var logPackages = strings.Fields("acme actions agents app audit crawl diagnostics feed fleet forecast frontend jobs mirror proxy " +
-	"search store tables tracing upstream viewer watch")
+	"push search store tables tracing upstream viewer watch")
 
 // setDefaults sets missing settings: first to defaults that depend on other settings, then to the defaults of the table.
 func (c *Settings) setDefaults() {

@@ -41,6 +41,8 @@ func TestSettingsSayWhereTheyAreWrong(t *testing.T) {
 		"list":            {"credentials: {}\n", `write a list`},
 		"address":         {"viewer: {listen: nowhere}\n", `viewer.listen: "nowhere": write HOST:PORT`},
 		"open metrics":    {"metrics: {listen: \"0.0.0.0:9114\"}\n", `metrics.listen: 0.0.0.0:9114 is open to the network`},
+		"open zmq":        {"feed: {zmq: \"0.0.0.0:5556\"}\n", `feed.zmq: 0.0.0.0:5556 is open to the network, and sockets of ZeroMQ`},
+		"zmq nowhere":     {"feed: {zmq: \"tcp://127.0.0.1:5556\"}\n", `feed.zmq: "tcp://127.0.0.1:5556": write HOST:PORT`},
 		"metrics nowhere": {"metrics: {listen: nowhere}\n", `metrics.listen: "nowhere": write HOST:PORT`},
 		"metrics, a source": {"sources: {metrics: {spec: s}}\nmetrics: {listen: \"127.0.0.1:9114\"}\n",
 			`a source is called metrics, as this port is`},

@@ -89,24 +89,11 @@ func readQuery(raw, lastEvent string) (query, error) {
 	return q, nil
 }
 
-// subscription is a request for changes that passed all checks.
-type subscription struct {
-	query  query
-	caller understudy.Caller
-	policy *policy
-	group  *roleGroup
-	reader *reader
-	start  int64 // the number of the change after which the subscription begins
-}
-
-// isOver reports whether the policy was replaced, the feed has ended, or the caller's grant was revoked.
-func (s *subscription) isOver() bool { return s.policy.isOver() || s.caller.Grant.IsRevoked() }
-
 // subscribe checks the caller and the parameters of a request.
-func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*subscription, error) {
-	s := &subscription{policy: f.current.Load()}
+func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*Subscription, error) {
+	s := &Subscription{feed: f, policy: f.current.Load()}
 	var err error
-	if s.caller, err = f.identify(r, s.policy); err != nil {
+	if s.caller, err = jsonapi.IdentifyPerson(r, f.o.Token, s.policy.rules.Callers.IdentifyPerson); err != nil {
 		return nil, err
 	}
 	if s.query, err = readQuery(r.URL.RawQuery, r.Header.Get("Last-Event-ID")); err != nil {
@@ -124,13 +111,13 @@ func (f *Feed) subscribe(ctx context.Context, r *http.Request, pages bool) (*sub
 	return s, f.findStart(ctx, s, pages)
 }
 
-// identify returns the caller of a request: a person, or the local holder of the token.
-func (f *Feed) identify(r *http.Request, now *policy) (understudy.Caller, error) {
-	return jsonapi.IdentifyPerson(r, f.o.Token, now.rules.Callers.IdentifyPerson)
+// Identify returns the caller of a request: a person, or the local holder of the token. Its errors wrap ErrUnauthorized or ErrForbidden.
+func (f *Feed) Identify(r *http.Request) (understudy.Caller, error) {
+	return jsonapi.IdentifyPerson(r, f.o.Token, f.current.Load().rules.Callers.IdentifyPerson)
 }
 
 // findSource sets the source of a subscription: the source that the request names, the caller's source, or the only source.
-func (f *Feed) findSource(s *subscription) error {
+func (f *Feed) findSource(s *Subscription) error {
 	s.query.source = cmp.Or(s.query.source, s.caller.Source)
 	if s.query.source == "" && len(f.names) == 1 {
 		s.query.source = f.names[0]
@@ -195,7 +182,7 @@ func (q *query) checkField(gate *access.Gate, c understudy.Caller, sp *spec.Spec
 }
 
 // findStart sets the role group of a subscription, and the change at which the subscription begins.
-func (f *Feed) findStart(ctx context.Context, s *subscription, pages bool) (err error) {
+func (f *Feed) findStart(ctx context.Context, s *Subscription, pages bool) (err error) {
 	if s.group, err = f.findRoleGroup(s.policy, s.query.source, s.caller.Role()); err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 
 	"understudy"
 	"understudy/internal/outbox"
+	"understudy/internal/publish"
+	"understudy/internal/webhook"
 	"understudy/kit/jsonspan"
 )
 
@@ -96,6 +98,7 @@ type batch struct {
 	count        int
 	ids          []string // the ids of the changed records
 	body         bytes.Buffer
+	messages     []publish.Message // the changes, if they are published
 }
 
 // gatherBatch gathers the next changes. If a batch was sent before without success, it gathers the same changes,
@@ -105,36 +108,43 @@ func (f *Feed) gatherBatch(ctx context.Context, one *hook, state hookState) (*ba
 	if err != nil {
 		return nil, err
 	}
-	b, at := &batch{after: state.After, until: state.After}, f.newPosition(f.readers[one.settings.Source], state.After)
-	for scanned := 0; scanned < maxScanned || state.BatchEnd > 0; {
-		rows, recent, _, err := at.readNext(ctx)
+	s := &Subscription{
+		feed: f, policy: &policy{}, group: a, reader: f.readers[one.settings.Source], caller: a.caller, query: one.query, start: state.After,
+	}
+	s.query.limit, s.query.wait = 0, -1
+	b := &batch{after: state.After, until: state.After}
+	for e, err := range s.Follow(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if len(rows) == 0 {
+		if state.BatchEnd > 0 && e.at > state.BatchEnd {
+			b.until = state.BatchEnd
 			break
 		}
-		for i := range rows {
-			if state.BatchEnd > 0 && rows[i].N > state.BatchEnd {
-				return b.finish(f, one, a), nil
+		if b.until = e.at; e.Kind == EventChange {
+			b.add(&e)
+			if one.publisher != nil {
+				id := f.messageID(one, e.at-1, e.at, state.Replays)
+				b.messages = append(b.messages, publish.Message{ID: id, Key: e.Change.ID, At: e.Change.At, Data: e.JSON})
 			}
-			b.until = rows[i].N
-			scanned++
-			sight := a.view(&rows[i], recent)
-			if !sight.visible || !one.query.matchChange(&sight.change) {
-				continue
-			}
-			if b.count > 0 {
-				b.body.WriteByte(',')
-			}
-			b.body.Write(sight.data)
-			b.ids = append(b.ids, sight.change.ID)
-			if b.count++; b.count == maxBatch || b.body.Len() > maxBatchBytes {
-				return b.finish(f, one, a), nil
-			}
+		}
+		isFull := b.count == maxBatch || b.body.Len() > maxBatchBytes
+		isTired := state.BatchEnd == 0 && b.until-b.after >= maxScanned
+		if isFull || e.Kind == EventRead && (!e.hasMore || isTired) {
+			break
 		}
 	}
 	return b.finish(f, one, a), nil
+}
+
+// add appends a change to the batch.
+func (b *batch) add(e *Event) {
+	if b.count > 0 {
+		b.body.WriteByte(',')
+	}
+	b.body.Write(e.JSON)
+	b.ids = append(b.ids, e.Change.ID)
+	b.count++
 }
 
 // finish completes the message of the batch around the changes.
@@ -166,9 +176,7 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state *hookState) 
 	if err != nil { // the error is not the receiver's, so the webhook's state does not change
 		return false, fmt.Errorf("feed: webhook %s: %w", h.Name, err)
 	}
-	id := outbox.MessageID(f.places.key, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", one.settings.Name, one.settings.Source,
-		b.after, b.until, state.Replays)
-	answer, err := one.sender.Send(ctx, id.ShortString(), b.body.Bytes())
+	answer, err := one.send(ctx, f.messageID(one, b.after, b.until, state.Replays), b.body.Bytes(), b.messages)
 	if err == nil {
 		return true, nil
 	}
@@ -200,6 +208,20 @@ func (f *Feed) send(ctx context.Context, one *hook, b *batch, state *hookState) 
 		return false, nil
 	}
 	return false, fmt.Errorf("feed: webhook %s: %w", one.settings.Name, errors.Join(err, kept))
+}
+
+// messageID returns the id of a message with the changes (after, until].
+func (f *Feed) messageID(one *hook, after, until, replays int64) string {
+	return outbox.MessageID(f.places.key, "webhook\x00%s\x00%s\x00%d\x00%d\x00%d", one.settings.Name, one.settings.Source,
+		after, until, replays).ShortString()
+}
+
+// send sends a body, or publishes messages in its place.
+func (one *hook) send(ctx context.Context, id string, body []byte, messages []publish.Message) (webhook.Answer, error) {
+	if one.publisher != nil {
+		return webhook.Answer{}, one.publisher.Publish(ctx, messages)
+	}
+	return one.sender.Send(ctx, id, body)
 }
 
 // updateState changes a webhook's state and saves it, even if the job is cancelled. If a person or another process has
@@ -241,8 +263,8 @@ func (f *Feed) SendMessage(ctx context.Context, webhook, sort, key string, data 
 	if err != nil {
 		return fmt.Errorf("feed: webhook %s: %w", one.settings.Name, err)
 	}
-	id := outbox.MessageID(f.places.key, "told\x00%s\x00%s\x00%s", one.settings.Name, sort, key)
-	answer, err := one.sender.Send(ctx, id.ShortString(), body)
+	id := outbox.MessageID(f.places.key, "told\x00%s\x00%s\x00%s", one.settings.Name, sort, key).ShortString()
+	answer, err := one.send(ctx, id, body, []publish.Message{{ID: id, Key: sort, At: f.o.Now(), Data: body}})
 	switch {
 	case err == nil:
 		return nil

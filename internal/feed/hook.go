@@ -14,6 +14,7 @@ import (
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/outbox"
+	"understudy/internal/publish"
 	"understudy/internal/webhook"
 	"understudy/kit/lockwatch"
 	"understudy/request"
@@ -26,8 +27,8 @@ const DeliverKind = "deliver changes"
 // Hook is the settings of one outgoing webhook.
 type Hook struct {
 	Name   string
-	URL    string
-	Secret understudy.Secret // the signing secret: base64, with or without the prefix whsec_
+	URL    string            // also that of a broker or a bucket (see publish.CheckURL)
+	Secret understudy.Secret // the signing secret: base64, with or without the prefix whsec_; of a broker USER:PASSWORD
 	Source string
 	Kinds  []string // the kinds whose changes are sent; if empty, all kinds that the role sees
 	Fields []string // the fields whose changes are sent, as in the feed's parameter field
@@ -39,7 +40,7 @@ type Hook struct {
 // CheckHook returns an error if a webhook's address is not permitted, or if it names kinds or fields that are
 // unknown or hidden from its role.
 func CheckHook(h Hook, gate *access.Gate, sp *spec.Spec) error {
-	if err := webhook.CheckURL(h.URL, h.AllowPrivate); err != nil {
+	if err := publish.CheckURL(h.URL, h.AllowPrivate); err != nil {
 		return err
 	}
 	if err := gate.CheckRole(h.Role); err != nil {
@@ -69,11 +70,12 @@ type hookState struct {
 
 // hook is a webhook of the current policy.
 type hook struct {
-	settings Hook
-	policy   *policy // the policy whose gate decides what the receiver sees
-	sender   *webhook.Sender
-	query    query
-	progress *progress
+	settings  Hook
+	policy    *policy // the policy whose gate decides what the receiver sees
+	sender    *webhook.Sender
+	publisher publish.Publisher // in place of sender, if the URL is that of a broker or a bucket; else nil
+	query     query
+	progress  *progress
 }
 
 // progress is the position of a webhook. It outlives the settings: a delivery that began under former settings
@@ -134,7 +136,9 @@ func (h *hooks) replaceAll(ctx context.Context, under *policy) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, old := range h.byName {
-		old.sender.Close()
+		if old.sender != nil {
+			old.sender.Close()
+		}
 	}
 	h.byName = next
 	return nil
@@ -149,14 +153,16 @@ func (h *hooks) newHook(ctx context.Context, one Hook, under *policy) (*hook, er
 	if err := CheckHook(one, under.rules.Gate, spec.FindSource(h.f.o.Sources, one.Source).Spec); err != nil {
 		return nil, err
 	}
-	if err := webhook.CheckSecret(one.Secret); err != nil {
-		return nil, err
+	made := &hook{settings: one, policy: under, query: query{source: one.Source, kinds: one.Kinds, fields: one.Fields}}
+	var err error
+	if publish.IsURL(one.URL) {
+		made.publisher, err = publish.New(publish.Options{URL: one.URL, Secret: one.Secret, AllowPrivate: one.AllowPrivate, Now: h.f.o.Now})
+	} else if err = webhook.CheckSecret(one.Secret); err == nil {
+		made.sender, err = webhook.New(webhook.Options{URL: one.URL, Secret: one.Secret, AllowPrivate: one.AllowPrivate, Now: h.f.o.Now})
 	}
-	sender, err := webhook.New(webhook.Options{URL: one.URL, Secret: one.Secret, AllowPrivate: one.AllowPrivate, Now: h.f.o.Now})
 	if err != nil {
 		return nil, err
 	}
-	made := &hook{settings: one, policy: under, sender: sender, query: query{source: one.Source, kinds: one.Kinds, fields: one.Fields}}
 	if old := h.get(one.Name); old != nil && old.settings.Source == one.Source {
 		made.progress = old.progress
 		return made, nil
@@ -299,9 +305,11 @@ func (h *hooks) resume(ctx context.Context, name string, after *int64) error {
 	one.progress.mu.Lock()
 	one.progress.due = true
 	one.progress.mu.Unlock()
-	one.progress.line.Release()
 	r.notify()
-	return nil
+	if h.f.o.Enqueue == nil {
+		return nil
+	}
+	return one.progress.line.Enqueue(ctx, h.f.o.Enqueue, DeliverKind, one.settings.Name, h.f.o.Now(), 0)
 }
 
 // Resume ends the pause of a webhook. If after is not nil, deliveries continue after that change. It returns

@@ -6,6 +6,7 @@ package feed
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -403,6 +404,29 @@ func TestReplayWhileDelivering(t *testing.T) {
 	checktest.MustEqual(t, len(got[0].changes), 4, "the replay is lost: len(got[0].changes)")
 	checktest.MustEqual(t, len(got[1].changes), 2, "the replay is lost: len(got[1].changes)")
 	checktest.Equal(t, f.stat(t).After, 8, "the replay is lost: f.stat(t).After; got %v", got)
+}
+
+// The job of a failing webhook waits for its next try. Resume makes it start now.
+func TestResumeHurriesTheRetryOfAFailingWebhook(t *testing.T) {
+	t.Parallel()
+	to := receive(t, 503)
+	f, _ := hooked(t, some(), Hook{URL: to.server.URL, Role: "all"})
+	f.from(t, 5)
+	var added []understudy.Job
+	refused := error(nil)
+	f.o.Enqueue = func(_ context.Context, jobs ...understudy.Job) ([]int64, error) {
+		added = append(added, jobs...)
+		return []int64{1}, refused
+	}
+	checktest.True(t, f.Deliver(t.Context(), task{"crm"}) != nil, "503 is a failure")
+	checktest.MustNoError(t, f.Resume(t.Context(), "crm", nil), "resume")
+	checktest.MustEqual(t, len(added), 1, "jobs")
+	checktest.Equal(t, added[0].Kind+" "+added[0].Key, DeliverKind+" crm", "the job")
+	checktest.True(t, added[0].Hurry, "the job waits for its next try")
+	checktest.MustNoError(t, f.Deliver(t.Context(), task{"crm"}), "deliver")
+	checktest.Equal(t, f.stat(t).State, "ok", "the state")
+	refused = errors.New("the store is full")
+	checktest.True(t, errors.Is(f.Resume(t.Context(), "crm", nil), refused), "the error of the store is lost")
 }
 
 func TestJobsAreMadeWhenNeeded(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"understudy"
 	"understudy/internal/jsonapi"
 	"understudy/internal/outbox"
+	"understudy/internal/publish"
 	"understudy/kit/jsonspan"
 	"understudy/request"
 )
@@ -50,10 +51,10 @@ func (f *Feed) sendTest(ctx context.Context, name string) (*HookTest, error) {
 		return nil, fmt.Errorf("feed: %w: no webhook is called %q", understudy.ErrNotFound, understudy.Clip(name))
 	}
 	began := f.o.Now()
-	id := outbox.MessageID(f.places.key, "test\x00%s\x00%d", name, began.UnixNano())
+	id := outbox.MessageID(f.places.key, "test\x00%s\x00%d", name, began.UnixNano()).ShortString()
 	body := fmt.Sprintf(`{"type":"test","timestamp":%q,"data":{"webhook":%s,"source":%s}}`, began.UTC().Format(time.RFC3339Nano),
 		jsonspan.Quote(nil, name), jsonspan.Quote(nil, one.settings.Source))
-	answer, err := one.sender.Send(ctx, id.ShortString(), []byte(body))
+	answer, err := one.send(ctx, id, []byte(body), []publish.Message{{ID: id, Key: "test", At: began, Data: []byte(body)}})
 	result := &HookTest{Webhook: name, Delivered: err == nil, Status: answer.Status, Milliseconds: f.o.Now().Sub(began).Milliseconds()}
 	if err != nil {
 		result.Why = understudy.PlainText(err)

@@ -44,7 +44,7 @@ func TestNothingUnderAPolicyThatIsOver(t *testing.T) {
 		checktest.Equal(t, strings.Count(got, "id:"), 1, `a stream: strings.Count(got, "id:")`)
 	}
 	w = httptest.NewRecorder()
-	r.feed.answerPage(t.Context(), w, ask, page)
+	page.answerPage(t.Context(), w, ask)
 	if got := strings.TrimSpace(w.Body.String()); !strings.HasPrefix(got, `{"changes":[],"next":"0.`) {
 		t.Errorf("a page: %q", got)
 	}

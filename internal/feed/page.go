@@ -15,86 +15,69 @@ import (
 
 // answerPage answers with the next changes and the cursor after them. If the request has the parameter wait and
 // there is no new change, it waits for the first new change.
-func (f *Feed) answerPage(ctx context.Context, w http.ResponseWriter, r *http.Request, s *subscription) {
+func (s *Subscription) answerPage(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	// The wait may be longer than the usual time limits of a request.
 	_ = control.SetReadDeadline(time.Time{})
-	_ = control.SetWriteDeadline(f.o.Now().Add(max(s.query.wait, 0) + answerTime + f.o.Limits.Stall))
-	var end <-chan time.Time
+	_ = control.SetWriteDeadline(s.feed.o.Now().Add(max(s.query.wait, 0) + answerTime + s.feed.o.Limits.Stall))
+	changes, next, err := s.readPage(ctx, r)
+	if err != nil {
+		s.feed.Refuse(w, r, err)
+		return
+	}
+	body := fmt.Appendf(nil, "{\"changes\":[%s],\"next\":%q}\n", bytes.Join(changes, []byte(",")), next)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // an error means that the subscriber has disconnected
+}
+
+// ReadPage checks a request as GET /-/feed.json does, and returns its page: the changes as lines of JSON, which must not be changed, and
+// the cursor after them. It waits as long as the request's parameter wait says. Its errors are those of Subscribe.
+func (f *Feed) ReadPage(r *http.Request) (changes [][]byte, next string, err error) {
+	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
+	defer cancel()
+	s, err := f.subscribe(ctx, r, true)
+	if err == nil {
+		err = f.admit(r, s, s.query.wait > 0)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return s.readPage(ctx, r)
+}
+
+// readPage reads the page of a subscription and closes the subscription. ctx limits a page without a wait.
+func (s *Subscription) readPage(ctx context.Context, r *http.Request) (changes [][]byte, next string, err error) {
+	defer func() { s.Close(err) }()
 	if s.query.wait > 0 {
-		wait := s.query.wait
-		if g := s.caller.Grant; !g.Expires.IsZero() {
-			wait = min(wait, g.Expires.Sub(f.o.Now()))
-		}
-		end = time.After(wait)
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(r.Context(), s.query.wait+answerTime)
 		defer cancel()
 	}
-	at := f.newPosition(s.reader, s.start)
-	var body bytes.Buffer
-	body.WriteString(`{"changes":[`)
-	for {
-		count, last, moved, err := f.fillPage(ctx, &body, at, s)
-		if err != nil {
-			f.refuse(w, r, err)
-			return
-		}
-		if count == 0 && s.query.wait > 0 {
-			select {
-			case <-moved:
-				select {
-				case <-end: // the wait or the grant has ended
-				default:
-					continue
-				}
-			case <-end:
-			case <-s.policy.done:
-			case <-s.caller.Grant.Revoked:
-			case <-ctx.Done():
-			}
-		}
-		fmt.Fprintf(&body, "],\"next\":%q}\n", s.group.cursor(last))
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-		_, _ = w.Write(body.Bytes()) // an error means that the subscriber has disconnected
-		return
+	changes, last, err := s.readChanges(ctx)
+	if err != nil {
+		return nil, "", err
 	}
+	return changes, s.group.cursor(last), nil
 }
 
-// fillPage writes changes until the page is full or no more changes are stored. It also stops when the policy is
-// replaced or the grant is revoked. last is the position after the written changes.
-func (f *Feed) fillPage(
-	ctx context.Context, body *bytes.Buffer, at *position, s *subscription,
-) (count int, last int64, moved <-chan struct{}, err error) {
-	limit := s.query.limit
-	limit = cmp.Or(limit, defaultPageChanges)
-	for {
-		if s.isOver() {
-			return count, at.at, nil, nil
+// readChanges reads changes until the page is full or no more changes are stored. It also stops when the subscription or its time
+// ends. last is the position after the changes.
+func (s *Subscription) readChanges(ctx context.Context) (changes [][]byte, last int64, err error) {
+	s.query.limit = cmp.Or(s.query.limit, defaultPageChanges)
+	for e, err := range s.Follow(ctx) {
+		last = e.at
+		if errors.Is(err, context.DeadlineExceeded) {
+			return changes, last, nil // reading many hidden changes took too long, or the grant has expired, so the page ends here
 		}
-		rows, recent, moved, err := at.readNext(ctx)
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return count, at.at, nil, nil // reading many hidden changes took too long, so the page ends here
-		}
-		if err != nil {
-			return 0, 0, nil, err
-		}
-		if len(rows) == 0 {
-			return count, at.at, moved, nil
-		}
-		for i := range rows {
-			sight := s.group.view(&rows[i], recent)
-			if !sight.visible || !s.query.matchChange(&sight.change) {
-				continue
-			}
-			if count > 0 {
-				body.WriteByte(',')
-			}
-			body.Write(sight.data)
-			if count++; count == limit {
-				return count, rows[i].N, nil, nil
-			}
+		switch {
+		case err != nil:
+			return nil, 0, err
+		case e.Kind == EventChange:
+			changes = append(changes, e.JSON)
+		case e.Kind == EventRead && !e.hasMore && (len(changes) > 0 || s.query.wait <= 0):
+			return changes, last, nil
 		}
 	}
+	return changes, last, nil
 }

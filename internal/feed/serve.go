@@ -48,12 +48,12 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
 	if err := jsonapi.CheckGet(w, r, "question"); err != nil {
-		f.refuse(w, r, err)
+		f.Refuse(w, r, err)
 		return
 	}
 	s, err := f.subscribe(ctx, r, pages)
 	if err != nil {
-		f.refuse(w, r, err)
+		f.Refuse(w, r, err)
 		return
 	}
 	if r.Method == http.MethodHead {
@@ -63,22 +63,12 @@ func (f *Feed) serve(w http.ResponseWriter, r *http.Request, pages bool) {
 		}
 		return
 	}
-	e := understudy.AuditEntry{Action: understudy.ActionList, What: "feed", Source: s.query.source}
-	if err := jsonapi.RecordAudit(r.Context(), f.o.Audit, s.caller, e); err != nil {
-		f.refuse(w, r, err)
+	if err := f.admit(r, s, !pages || s.query.wait > 0); err != nil {
+		f.Refuse(w, r, err)
 		return
 	}
-	if !pages || s.query.wait > 0 {
-		leave, err := f.limiter.Take(s.caller.Name)
-		if err != nil {
-			f.refuse(w, r, errFull)
-			return
-		}
-		defer leave()
-	}
-	f.o.OnSubscribed(s.query.source)
 	if pages {
-		f.answerPage(ctx, w, r, s)
+		s.answerPage(ctx, w, r)
 		return
 	}
 	f.stream(w, r, s)
@@ -115,8 +105,15 @@ var errFull = errors.New("feed: too many subscribers; try again in a moment")
 // fullRetryAfter is the Retry-After header of a refused subscriber, in seconds.
 const fullRetryAfter = "5"
 
-// refuse answers a request with an error.
-func (f *Feed) refuse(w http.ResponseWriter, r *http.Request, err error) {
+// Explain returns the status and the text of the response to an error. It hides and logs errors of the store.
+func (f *Feed) Explain(r *http.Request, err error) (status int, text string) {
+	a := jsonapi.Refusal{Status: understudy.OwnPathStatus(err), Error: understudy.PlainText(err)}
+	f.explain(r, err, &a)
+	return a.Status, a.Error
+}
+
+// Refuse answers a request with an error, as GET /-/feed does.
+func (f *Feed) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	(&jsonapi.Options{Explain: f.explain}).Refuse(w, r, err)
 }
 
@@ -137,7 +134,7 @@ func (f *Feed) explain(r *http.Request, err error, a *jsonapi.Refusal) {
 // authorizeCommand returns the caller of a command. It permits the local holder of the token, and people who see
 // everything.
 func (f *Feed) authorizeCommand(r *http.Request) (understudy.Caller, error) {
-	c, err := f.identify(r, f.current.Load())
+	c, err := f.Identify(r)
 	if err == nil && (c.Role() != understudy.RoleAll || c.Source != "" && len(f.names) > 1) {
 		err = fmt.Errorf("feed: %w: only the role all can see webhooks", understudy.ErrForbidden)
 	}

@@ -30,7 +30,8 @@ var imports = map[string]string{
 	"internal/infer":             ". internal/openapi kit/suggest spec spec/paging",
 	"internal/jsonapi":           ". kit/accesslog kit/jsonhttp kit/token",
 	"internal/openapi":           "",
-	"follow":                     "",
+	"follow":                     "kit/lockwatch kit/retry",
+	"follow/feedpb":              "",
 	"internal/access":            ". internal/query kit/e164 kit/jsonspan kit/lockwatch kit/lru kit/suggest kit/token request spec",
 	"internal/access/accesstest": ". internal/access request spec",
 	"internal/access/seen":       ". internal/access",
@@ -40,8 +41,8 @@ var imports = map[string]string{
 	"internal/app": ". internal/access internal/acme internal/actions internal/agents internal/app/lastday internal/app/lookups " +
 		"internal/app/operations internal/audit internal/backup internal/callers internal/certificate internal/config " +
 		"internal/connect internal/crawl internal/credentials internal/datadir internal/diagnostics " +
-		"internal/diagnostics/profile internal/export internal/feed internal/fleet internal/forecast internal/frontend " +
-		"internal/jobs internal/outbox internal/proxy internal/query internal/search internal/search/columns internal/signin " +
+		"internal/diagnostics/profile internal/export internal/feed internal/feed/wires internal/fleet internal/forecast internal/frontend " +
+		"internal/jobs internal/outbox internal/proxy internal/push internal/query internal/search internal/search/columns internal/signin " +
 		"internal/store internal/store/contents internal/store/intents internal/store/nodes internal/tables internal/tracing " +
 		"internal/viewer internal/viewer/page internal/watch kit/accesslog kit/dispatch kit/limiter kit/lockwatch kit/logline " +
 		"kit/onlinestat kit/retry kit/semaphore mirror request spec upstream spec/auth",
@@ -57,7 +58,7 @@ var imports = map[string]string{
 	"internal/callers":     ". kit/accesslog kit/limiter kit/lockwatch spec spec/auth",
 	"internal/config": ". internal/acme internal/forecast internal/access internal/audit internal/callers internal/certificate " +
 		"internal/connect internal/credentials internal/datadir internal/feed internal/store internal/store/contents " +
-		"internal/signin internal/smallfile internal/tables internal/watch internal/webhook kit/charset kit/header " +
+		"internal/publish internal/push internal/signin internal/smallfile internal/tables internal/watch kit/charset kit/header " +
 		"kit/lockwatch kit/logline kit/suggest mirror mirror/shadow spec upstream upstream/tokens",
 	"internal/acme":        ". internal/certificate kit/lockwatch kit/retry kit/token",
 	"internal/certificate": ". internal/datadir internal/smallfile kit/lockwatch",
@@ -75,9 +76,10 @@ var imports = map[string]string{
 	"internal/doctor": ". internal/certificate internal/config internal/datadir internal/store kit/lockwatch spec upstream " +
 		"upstream/tokens",
 	"internal/fleet": ". internal/certificate internal/store/nodes kit/accesslog kit/lockwatch kit/retry request",
-	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/webhook kit/jsonhttp kit/jsonspan " +
+	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/publish internal/webhook kit/jsonhttp kit/jsonspan " +
 		"kit/limiter kit/lockwatch kit/suggest kit/token request spec",
-	"internal/frontend": ". internal/config internal/http2lane kit/header kit/jsonhttp kit/lockwatch kit/lru",
+	"internal/feed/wires": ". internal/feed internal/jsonapi kit/frame kit/jsonhttp kit/jsonspan kit/lockwatch kit/retry",
+	"internal/frontend":   ". internal/config internal/http2lane kit/header kit/jsonhttp kit/lockwatch kit/lru",
 	"internal/forecast": ". internal/access internal/jobs internal/jsonapi internal/query kit/jsonspan kit/lockwatch " +
 		"kit/suggest kit/touch request spec",
 	"internal/jobs": ". internal/jsonapi kit/jsonhttp kit/lockwatch kit/retry kit/semaphore",
@@ -92,7 +94,7 @@ var imports = map[string]string{
 		"kit/tokenizer kit/xmldoc spec",
 	"internal/search/aggregate": ". internal/search/columns",
 	"internal/search/columns":   ". internal/query kit/e164 kit/jsonspan kit/lockwatch spec",
-	"internal/search/lang":      ". internal/query kit/e164 kit/jsonspan kit/suggest kit/tokenizer spec",
+	"internal/search/lang":      ". internal/query kit/e164 kit/geo kit/jsonspan kit/suggest kit/tokenizer spec",
 	"internal/signin":           ". internal/smallfile kit/accesslog kit/header kit/limiter kit/lockwatch kit/token",
 	"internal/smallfile":        "",
 	"internal/slowapi": "internal/slowapi/fake internal/slowapi/format internal/slowapi/github internal/slowapi/kinds " +
@@ -168,7 +170,8 @@ var imports = map[string]string{
 	"internal/viewer": "internal/viewer/watches " +
 		". internal/access internal/access/seen internal/query internal/viewer/actions " +
 		"internal/viewer/administration internal/viewer/documents internal/viewer/list " +
-		"internal/viewer/outlook internal/viewer/page internal/viewer/people internal/viewer/plan internal/viewer/programs " +
+		"internal/viewer/notifications internal/viewer/outlook internal/viewer/page " +
+		"internal/viewer/people internal/viewer/plan internal/viewer/programs " +
 		"internal/viewer/roles internal/viewer/sums internal/viewer/trail kit/accesslog kit/httprange kit/jsonhttp request spec",
 	"internal/viewer/actions": ". internal/access internal/actions internal/query internal/viewer/page internal/viewer/plan " +
 		"kit/charset request spec",
@@ -179,7 +182,7 @@ var imports = map[string]string{
 	"internal/viewer/trail": ". internal/audit internal/viewer/page internal/viewer/plan kit/csvline",
 	"internal/viewer/page": ". internal/access internal/actions internal/audit internal/credentials internal/export " +
 		"internal/forecast internal/query internal/signin internal/viewer/plan kit/accesslog kit/charset kit/header " +
-		"kit/jsonhttp kit/jsonspan internal/watch kit/limiter kit/lockwatch kit/lru kit/suggest request spec",
+		"kit/jsonhttp kit/jsonspan internal/push internal/watch kit/limiter kit/lockwatch kit/lru kit/suggest request spec",
 	"internal/viewer/documents": ". docs internal/manual internal/viewer/page",
 	"internal/viewer/outlook":   ". internal/access internal/forecast internal/viewer/page internal/viewer/plan spec",
 	"internal/viewer/people":    ". internal/signin internal/viewer/page internal/viewer/plan kit/accesslog",
@@ -190,12 +193,15 @@ var imports = map[string]string{
 	"internal/viewer/viewertest": ". internal/access internal/actions internal/audit internal/callers internal/credentials internal/query " +
 		"internal/search internal/signin internal/slowapi internal/store internal/store/storetest internal/viewer internal/viewer/page " +
 		"mirror request spec spec/spectest upstream",
-	"internal/viewer/watches": ". internal/query internal/viewer/page internal/watch internal/webhook",
-	"internal/watch":          ". internal/outbox internal/query internal/webhook kit/lockwatch kit/retry spec",
-	"internal/webhook":        ".",
-	"internal/outbox":         ". internal/jobs kit/lockwatch",
-	"internal/aging":          "",
-	"internal/http2lane":      "",
+	"internal/viewer/watches":       ". internal/query internal/viewer/page internal/watch internal/webhook",
+	"internal/watch":                ". internal/outbox internal/push internal/query internal/webhook kit/lockwatch kit/retry spec",
+	"internal/push":                 ". internal/jsonapi internal/webhook kit/lockwatch kit/retry",
+	"internal/webhook":              ".",
+	"internal/publish":              ". internal/store/contents internal/webhook",
+	"internal/viewer/notifications": ". internal/push internal/viewer/page",
+	"internal/outbox":               ". internal/jobs kit/lockwatch",
+	"internal/aging":                "",
+	"internal/http2lane":            "",
 	"mirror": ". internal/aging internal/query kit/jsonspan kit/lockwatch kit/lru kit/retry mirror/cache mirror/compose mirror/hints " +
 		"mirror/httpcache mirror/media mirror/shadow mirror/shared mirror/slide mirror/warm mirror/writes request spec",
 	"mirror/cache":               ". kit/lockwatch mirror/httpcache",

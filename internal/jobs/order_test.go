@@ -97,6 +97,29 @@ func TestOneLiveJobAKey(t *testing.T) {
 	})
 }
 
+func TestHurriedJobDoesNotWaitForItsRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var runs []time.Time
+		b := start(t, nil, jobs.Options{Kinds: []jobs.Kind{{Name: "work", Attempts: 9, Backoff: time.Hour, MaxBackoff: time.Hour,
+			Run: func(context.Context, *jobs.Run) error {
+				if runs = append(runs, time.Now()); len(runs) == 1 {
+					return errors.New("refused")
+				}
+				return nil
+			}}}})
+		defer b.stop()
+		n := b.add(understudy.Job{Kind: "work", Key: "k"})
+		b.is(n, understudy.JobWaiting)
+		b.add(understudy.Job{Kind: "work", Key: "k"})
+		b.is(n, understudy.JobWaiting)
+		b.add(understudy.Job{Kind: "work", Key: "k", Hurry: true})
+		b.is(n, understudy.JobDone)
+		if len(runs) != 2 || !runs[1].Equal(runs[0]) {
+			t.Errorf("the job ran at %v, want two runs at one time", runs)
+		}
+	})
+}
+
 func TestCancelEndsARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := storetest.Open(t, store.Options{})

@@ -75,7 +75,8 @@ func (l *Line) Release() {
 	l.queued = time.Time{}
 }
 
-// Enqueue adds a job. It adds none if a job was added less than the time again ago and is not known to have ended.
+// Enqueue adds a job. It adds none if a job was added less than the time again ago and is not known to have ended. If again is
+// 0, a job that waits for its next try starts now.
 func (l *Line) Enqueue(ctx context.Context, add func(context.Context, ...understudy.Job) ([]int64, error), kind, key string,
 	now time.Time, again time.Duration) error {
 	l.mu.Lock()
@@ -83,7 +84,7 @@ func (l *Line) Enqueue(ctx context.Context, add func(context.Context, ...underst
 	if !l.queued.IsZero() && now.Sub(l.queued) < again {
 		return nil
 	}
-	_, err := add(ctx, understudy.Job{Kind: kind, Key: key, Priority: understudy.PrioritySteady})
+	_, err := add(ctx, understudy.Job{Kind: kind, Key: key, Priority: understudy.PrioritySteady, Hurry: again == 0})
 	if err == nil {
 		l.queued = now
 	}

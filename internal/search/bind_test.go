@@ -24,6 +24,7 @@ func FuzzQuery(f *testing.F) {
 		`voice:true`, `id:CA1*`, `CA00000000000000000000000000000001`, `date:..2026`, `duration:1..`, `status:*`, `body:a,b`, `uri:x`,
 		`error_code=1e3`,
 		`CF00000000000000000000000000000001~CA00000000000000000000000000000001`, `from_formatted:anna`, `start_time:1969`,
+		`near:37.8,-122.4~25mi`,
 	} {
 		f.Add(seed, uint8(0))
 	}

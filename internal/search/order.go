@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -22,6 +23,7 @@ const (
 	newest = "newest"
 	oldest = "oldest"
 	rank   = "rank"
+	near   = lang.NearName
 )
 
 // order is how hits are sorted. The zero value means newest first.
@@ -29,7 +31,8 @@ type order struct {
 	oldestFirst bool
 	window      bool // whether only a window of the newest matches is sorted
 	rank        bool
-	descending  bool // whether the largest value comes first
+	descending  bool                                            // whether the largest value comes first
+	distance    func(*lang.Candidate) (meters float64, ok bool) // set if the nearest comes first
 	fields      map[*lang.KindView]string
 	sorts       map[*lang.KindView]lang.Sort
 }
@@ -46,6 +49,9 @@ func orderOf(q *lang.BoundQuery, name string) (o order, err error) {
 		return order{window: true, rank: true}, nil
 	}
 	field, down := strings.CutPrefix(name, "-")
+	if distance := q.Cond.Distance(); field == near && distance != nil {
+		return order{window: true, descending: down, distance: distance}, nil
+	}
 	if field == lang.DateName && !down {
 		return order{oldestFirst: true}, nil
 	} else if field == lang.DateName {
@@ -93,6 +99,14 @@ func (o *order) setKey(q *lang.BoundQuery, c *lang.Candidate, m *position) {
 		return
 	}
 	m.Missing = true
+	if o.distance != nil {
+		meters, ok := o.distance(c)
+		if ok {
+			put(binary.BigEndian.AppendUint64(nil, math.Float64bits(meters))) // the bits of positive numbers sort as the numbers do
+		}
+		m.Missing = !ok
+		return
+	}
 	field := o.fields[c.View]
 	if field == "" {
 		return

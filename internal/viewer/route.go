@@ -13,6 +13,7 @@ import (
 	"understudy/internal/viewer/administration"
 	"understudy/internal/viewer/documents"
 	"understudy/internal/viewer/list"
+	"understudy/internal/viewer/notifications"
 	"understudy/internal/viewer/outlook"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/people"
@@ -64,7 +65,8 @@ func (v *Viewer) controlRoutes() map[string]http.Handler {
 		"POST /-/columns":      v.formHandler(list.SetColumns(v.Visitor)),
 	}
 	for _, r := range slices.Concat(people.Routes(), programs.Routes(), roles.Routes(), outlook.Routes(), documents.Routes(),
-		actions.Routes(), administration.Routes(), trail.Routes(), list.LookupRoutes(splitConversation), watches.Routes()) {
+		actions.Routes(), administration.Routes(), trail.Routes(), list.LookupRoutes(splitConversation), watches.Routes(),
+		notifications.Routes()) {
 		all[r.Pattern] = v.pageHandler(r.Handler)
 	}
 	for _, r := range people.Open() {

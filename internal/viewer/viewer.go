@@ -59,7 +59,7 @@ func (v *Viewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	w = jsonhttp.SignErrors(w)
-	if strings.HasPrefix(r.URL.Path, page.ControlPrefix) {
+	if strings.HasPrefix(r.URL.Path, page.ControlPrefix) || strings.HasPrefix(r.URL.Path, page.RPCPrefix) {
 		if _, pattern := v.controlMux.Handler(r); pattern != "" {
 			v.controlMux.ServeHTTP(w, r)
 			return

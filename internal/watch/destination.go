@@ -22,6 +22,7 @@ const (
 	Webhook Channel = "webhook" // sends signed JSON to an address
 	Slack   Channel = "slack"   // sends JSON with a text, in the format of Slack's incoming webhooks
 	Mail    Channel = "mail"
+	Push    Channel = "push" // notifies the browsers and devices of the watch's owner
 )
 
 // The maximum length of an address in bytes. For mail addresses see RFC 5321, 4.5.3.1.3.
@@ -33,14 +34,17 @@ const (
 // Destination is the receiver to which a watch sends its messages.
 type Destination struct {
 	Channel Channel `json:"channel"`
-	To      string  `json:"to"`               // the receiver: a mail address, or a URL, which may contain a secret token
+	To      string  `json:"to"`               // the receiver: a mail address, or a URL, which may contain a secret token; "" for Push
 	Secret  string  `json:"secret,omitempty"` // the secret with which webhook messages are signed
 }
 
 // Host returns the receiver without the parts of its address that may be secret.
 func (d Destination) Host() string {
-	if d.Channel == Mail {
+	switch d.Channel {
+	case Mail:
 		return d.To
+	case Push:
+		return "the owner's browsers and devices"
 	}
 	u, err := url.Parse(d.To)
 	if err != nil {
@@ -68,6 +72,9 @@ func (p *Policy) Channels() []Channel {
 	if len(p.Rules.Mail) > 0 && p.Mailer != nil {
 		all = append(all, Mail)
 	}
+	if p.Push != nil && (p.Push.PublicKey() != "" || p.Push.HasDevices()) {
+		all = append(all, Push)
+	}
 	return all
 }
 
@@ -78,8 +85,13 @@ func (p *Policy) checkDestination(d Destination) error {
 		return p.checkMail(d)
 	case Webhook, Slack:
 		return p.Rules.checkURL(d)
+	case Push:
+		if d != (Destination{Channel: Push}) || !slices.Contains(p.Channels(), Push) {
+			return newInvalid("a notification has no address, and needs the setting push.contact or push.apns")
+		}
+		return nil
 	}
-	return newInvalid("%q is not a way to notify; choose webhook, slack or mail", understudy.Clip(string(d.Channel)))
+	return newInvalid("%q is not a way to notify; choose webhook, slack, mail or push", understudy.Clip(string(d.Channel)))
 }
 
 // checkURL checks the address of a webhook and, except for Slack, its secret.

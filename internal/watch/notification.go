@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"understudy/internal/push"
 	"understudy/internal/query"
 	"understudy/spec"
 )
@@ -141,6 +142,24 @@ func (n *notification) slackBody() []byte {
 		panic("watch: " + err.Error())
 	}
 	return body
+}
+
+// maxPushed is the maximum number of matches that a notification on a screen lists.
+const maxPushed = 4
+
+// pushMessage returns the message for browsers and devices. A newer message of the same watch replaces it on the screen.
+func (n *notification) pushMessage() push.Message {
+	m := push.Message{ID: n.ID, Title: n.title(), URL: n.watchURL(), Tag: n.Watch.ID}
+	if n.Test {
+		m.Body = testText
+	}
+	var lines []string
+	for i := range n.Matches[:min(len(n.Matches), maxPushed)] {
+		h := &n.Matches[i]
+		lines = append(lines, strings.Join(append([]string{n.name(h)}, n.facts(h)...), " · "))
+	}
+	m.Body += strings.Join(lines, "\n")
+	return m
 }
 
 // letter returns the message as a mail.

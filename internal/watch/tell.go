@@ -250,6 +250,13 @@ func (b *Book) post(ctx context.Context, p *Policy, w *Watch, note *notification
 		said, err = p.Mailer.send(ctx, note.letter())
 		return said, 0, err
 	}
+	if w.To.Channel == Push {
+		all, err := p.Push.List(ctx, w.Owner)
+		if err != nil {
+			return "", 0, err
+		}
+		return p.Push.Send(ctx, all, note.pushMessage())
+	}
 	o := webhook.Options{URL: w.To.To, AllowPrivate: p.Rules.AllowPrivate, Now: b.o.Now}
 	body := note.slackBody()
 	if w.To.Channel == Webhook {

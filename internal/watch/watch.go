@@ -6,7 +6,7 @@
 //	                       |
 //	                     pending matches, in the value of the watch
 //	                       |
-//	                     Deliver (a job): one message ---> webhook, Slack or mail
+//	                     Deliver (a job): one message ---> webhook, Slack, mail, or the owner's browsers and devices
 //
 // A watch is stored as one value: its position in the changes, its pending matches and its
 // log. So a match and the position after it are saved in one write.
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/internal/push"
 	"understudy/internal/query"
 	"understudy/spec"
 )
@@ -65,8 +66,9 @@ type Policy struct {
 	Search Searcher
 	Owners Owners
 	Rules  Rules
-	Mailer *Mailer // sends mail; nil if no mail server is set
-	URL    string  // the viewer's address for people, with which links begin
+	Mailer *Mailer    // sends mail; nil if no mail server is set
+	Push   *push.Book // notifies the browsers and devices of people; nil if nothing does
+	URL    string     // the viewer's address for people, with which links begin
 }
 
 // Options are the dependencies and settings of a Book.

@@ -30,12 +30,12 @@ func TestLine(t *testing.T) {
 		Client: clientOf("api.example.com", "curl/8.1 (\x1b)"), Person: "anna"}
 	want := `time=2026-06-01T12:00:00.123Z id=x1 method=GET path="/a?To=…&b" status=200 bytes=102400 caller="my reports" how=stale ` +
 		`dur=1.234ms upstream=812.000ms peer=10.0.0.1 host=api.example.com agent="curl/8.1 (\x1b)" person=anna` + "\n"
-	if got := string(line.appendTo(nil, false, nil)); got != want {
+	if got := string(line.encode(false, nil).AppendTo(nil)); got != want {
 		t.Errorf("got  %swant %s", got, want)
 	}
 	bare := Line{At: start, Method: "GET\nx=\"", Target: "/"}
 	want = `time=2026-06-01T12:00:00.123Z method="GET\nx=\"" path="/" status=0 bytes=0 dur=0.000ms` + "\n"
-	if got := string(bare.appendTo(nil, false, nil)); got != want {
+	if got := string(bare.encode(false, nil).AppendTo(nil)); got != want {
 		t.Errorf("got  %swant %s", got, want)
 	}
 }
@@ -80,8 +80,8 @@ func TestRequestIDMayHoldNumber(t *testing.T) {
 			t.Errorf("%q may hold a number: %v, want %v", id, got, want)
 		}
 		line := Line{ID: id}
-		for how, out := range map[string]string{"logfmt": string(line.appendTo(nil, false, nil)), "JSON": string(line.appendTo(nil,
-			true, nil))} {
+		for how, out := range map[string]string{"logfmt": string(line.encode(false, nil).AppendTo(nil)),
+			"JSON": string(line.encode(true, nil).AppendTo(nil))} {
 			if strings.Contains(out, redacted) != want {
 				t.Errorf("%s of %q leaves the id out, want %v: %s", how, id, want, out)
 			}
@@ -91,8 +91,8 @@ func TestRequestIDMayHoldNumber(t *testing.T) {
 		"X-555-01-00":   true,
 		"1a2b3c4d5e6f7": true, "14155550100": true} {
 		line := Line{Method: method}
-		for how, out := range map[string]string{"logfmt": string(line.appendTo(nil, false, nil)), "JSON": string(line.appendTo(nil,
-			true, nil))} {
+		for how, out := range map[string]string{"logfmt": string(line.encode(false, nil).AppendTo(nil)),
+			"JSON": string(line.encode(true, nil).AppendTo(nil))} {
 			if strings.Contains(out, redacted) != want {
 				t.Errorf("%s of %q leaves the method out, want %v: %s", how, method, want, out)
 			}
@@ -302,7 +302,7 @@ func TestJSONLine(t *testing.T) {
 	want := `{"time":"2026-06-01T12:00:00.123Z","id":"x1","method":"GET\n","path":"/a?To=…&b\u0001\"","status":200,"bytes":102400,` +
 		`"caller":"búho \"1\"","how":"stale","dur_ms":1.234,"upstream_ms":812.000,` +
 		`"peer":"10.0.0.1","host":"api.example.com","agent":"curl/8.1 (\u001b)","person":"anna"}` + "\n"
-	got := string(line.appendTo(nil, true, nil))
+	got := string(line.encode(true, nil).AppendTo(nil))
 	if got != want {
 		t.Errorf("got  %swant %s", got, want)
 	}

@@ -90,6 +90,9 @@ var plainID = regexp.MustCompile(`^([0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-
 // digits. That is the case for ten digits or more, or for seven digits after a plus or 00 with no letter
 // between them. An id in a format that machines generate, with at least two letters, contains no phone number.
 func CanContainPhoneNumber(id string) bool {
+	if digitsIn(id) < numberDigits {
+		return false
+	}
 	digits, letters, behind, found := 0, 0, -1, false // behind is the number of digits after a plus or 00, or -1 before the first plus or 00
 	for i := range len(id) {
 		switch c := id[i]; {

@@ -11,8 +11,8 @@ import (
 	"io"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"understudy/kit/logline"
@@ -45,9 +45,9 @@ type Log struct {
 	// IsID reports whether a text is an id, so that its digits are not a phone number. If IsID is nil, no text
 	// is an id. Set it before the first line.
 	IsID func(text string) bool
+	json atomic.Bool // whether a line is a JSON object
 
 	mu      sync.Mutex
-	json    bool // whether a line is a JSON object
 	pending []byte
 	dropped int64
 
@@ -71,12 +71,9 @@ func New(w io.Writer) *Log { return &Log{w: w, full: make(chan struct{}, 1)} }
 
 // SetJSON sets whether the next lines are JSON objects in place of logfmt.
 func (l *Log) SetJSON(on bool) {
-	if l == nil {
-		return
+	if l != nil {
+		l.json.Store(on)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.json = on
 }
 
 // Add adds a line to the log. It never waits for the writer.
@@ -84,13 +81,13 @@ func (l *Log) Add(line *Line) {
 	if l == nil || line.Skip {
 		return
 	}
+	encoded := line.encode(l.json.Load(), l.IsID)
 	l.mu.Lock()
 	if len(l.pending) >= MaxPending {
 		l.dropped++
-		l.mu.Unlock()
-		return
+	} else {
+		l.pending = encoded.AppendTo(l.pending)
 	}
-	l.pending = line.appendTo(l.pending, l.json, l.IsID)
 	n := len(l.pending)
 	l.mu.Unlock()
 	if n >= flushSize {
@@ -127,7 +124,7 @@ func (l *Log) Flush() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	l.mu.Lock()
-	out, dropped, asJSON := l.pending, l.dropped, l.json
+	out, dropped, asJSON := l.pending, l.dropped, l.json.Load()
 	l.pending, l.dropped = l.spare[:0], 0
 	l.mu.Unlock()
 	switch {
@@ -172,8 +169,8 @@ var (
 	keyPerson                           = logline.NewKey("person")
 )
 
-// appendTo appends the line with its line feed, in logfmt or as a JSON object (RFC 8259) with durations in milliseconds.
-func (line *Line) appendTo(dst []byte, asJSON bool, known func(string) bool) []byte {
+// encode returns the line in logfmt or as a JSON object (RFC 8259) with durations in milliseconds.
+func (line *Line) encode(asJSON bool, known func(string) bool) logline.Line {
 	format, dur, upstream, unit := logline.Logfmt, keyDur, keyUpstream, "ms"
 	if asJSON {
 		format, dur, upstream, unit = logline.JSON, keyDurMillis, keyUpstreamMillis, ""
@@ -190,7 +187,7 @@ func (line *Line) appendTo(dst []byte, asJSON bool, known func(string) bool) []b
 		l = l.EncodedValue(upstream, appendMillis(buf[:0], line.Upstream, unit))
 	}
 	return l.Text(keyPeer, line.Peer).Text(keyHost, line.Client.Host).Text(keyAgent, line.Client.Agent).
-		Text(keyPerson, line.Person).AppendTo(dst)
+		Text(keyPerson, line.Person)
 }
 
 // RedactNumber returns a value that the client chose, or … if the value may contain a phone number.
@@ -203,11 +200,19 @@ func RedactNumber(value string) string {
 
 // RedactTrace returns the id of a trace, or … if it has too few letters to differ from a phone number.
 func RedactTrace(id string) string {
-	isLetter := func(c rune) bool { return 'a' <= c && c <= 'f' }
-	if id != "" && strings.IndexFunc(id, isLetter) == strings.LastIndexFunc(id, isLetter) {
-		return redacted
+	letters := 0
+	for i := range len(id) {
+		if c := id[i]; 'a' <= c && c <= 'f' {
+			letters++
+		}
+		if letters == 2 {
+			return id
+		}
 	}
-	return id
+	if id == "" {
+		return ""
+	}
+	return redacted
 }
 
 // RedactedMethod returns the method, or … if it may contain a phone number. Seven digits are enough here, because a

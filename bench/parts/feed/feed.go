@@ -23,14 +23,15 @@ import (
 // newest number and when it came. It is small, because a thousand of them
 // share the machine with the server.
 type listener struct {
-	conn net.Conn
-	at   atomic.Int64          // newest number
-	when sync.Map              // when each number came, in nanoseconds since the bench began
-	lost atomic.Int64          // numbers that did not follow the one before
-	err  atomic.Pointer[error] // why it ended
+	end    func() error                         // closes the connection
+	follow func(take func(cursor string)) error // calls take for each event until the stream ends
+	at     atomic.Int64                         // newest number
+	when   sync.Map                             // when each number came, in nanoseconds since the bench began
+	lost   atomic.Int64                         // numbers that did not follow the one before
+	err    atomic.Pointer[error]                // why it ended
 }
 
-// listen opens a stream and reads its head.
+// listen opens a stream of server-sent events.
 func listen(ctx context.Context, address, query string) (*listener, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", strings.TrimPrefix(address, "http://"))
@@ -40,64 +41,64 @@ func listen(ctx context.Context, address, query string) (*listener, error) {
 	if _, err := fmt.Fprintf(conn, "GET /-/feed?%s HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", query, conn.RemoteAddr()); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &listener{conn: conn}, nil
+	return &listener{end: conn.Close, follow: func(take func(string)) error { return readEvents(conn, take) }}, nil
 }
 
-// read reads until the connection is closed; ready is called once the stream
-// has told its place.
-func (l *listener) read(began time.Time, ready func()) {
-	resp, err := http.ReadResponse(bufio.NewReader(l.conn), nil)
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = errors.New(resp.Status)
-	}
+// readEvents reads the head of an answer and then server-sent events.
+func readEvents(conn net.Conn, take func(cursor string)) error {
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
-		l.broken(err)
-		ready()
-		return
+		return err
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(resp.Status)
+	}
 	buf := make([]byte, 0, 4096)
 	for {
 		n, err := resp.Body.Read(buf[len(buf):cap(buf)])
-		now := int64(time.Since(began))
 		buf = buf[:len(buf)+n]
-		if last := bytes.LastIndexByte(buf, '\n'); last >= 0 {
-			l.lines(buf[:last+1], now, ready)
-			buf = append(buf[:0], buf[last+1:]...)
+		last := bytes.LastIndexByte(buf, '\n') + 1
+		for line := range bytes.Lines(buf[:last]) {
+			if id, is := bytes.CutPrefix(line, []byte("id: ")); is {
+				take(string(bytes.TrimSpace(id)))
+			}
 		}
+		buf = append(buf[:0], buf[last:]...)
 		if err == nil && len(buf) == cap(buf) {
 			err = errors.New("a line of more than 4 KiB")
 		}
 		if err != nil {
+			return err
+		}
+	}
+}
+
+// read follows the feed until the connection is closed; ready is called once the stream
+// has told its place, or has ended.
+func (l *listener) read(began time.Time, ready func()) {
+	err := l.follow(func(cursor string) {
+		now := int64(time.Since(began))
+		n, err := numberOf(cursor)
+		if err != nil {
 			l.broken(err)
 			return
 		}
-	}
-}
-
-func (l *listener) broken(err error) { l.err.CompareAndSwap(nil, &err) }
-
-// lines takes what the id lines say.
-func (l *listener) lines(text []byte, now int64, ready func()) {
-	for line := range bytes.Lines(text) {
-		id, is := bytes.CutPrefix(line, []byte("id: "))
-		if !is {
-			continue
-		}
-		n, err := numberOf(string(bytes.TrimSpace(id)))
-		if err != nil {
-			l.broken(fmt.Errorf("%w: %s", err, line))
-			continue
-		}
-		if before := l.at.Load(); before != 0 && n != before+1 {
+		before := l.at.Load()
+		if before != 0 && n != before+1 {
 			l.lost.Add(1)
-		} else if before == 0 {
-			defer ready()
 		}
 		l.when.Store(n, now)
 		l.at.Store(n)
-	}
+		if before == 0 {
+			ready()
+		}
+	})
+	l.broken(err)
+	ready()
 }
+
+func (l *listener) broken(err error) { l.err.CompareAndSwap(nil, &err) }
 
 // audience is all subscribers of the part.
 type audience struct {
@@ -107,12 +108,12 @@ type audience struct {
 }
 
 // gather opens a number of streams from the present position, and waits until each has announced its position.
-func gather(ctx context.Context, address string, n int) (*audience, error) {
+func gather(ctx context.Context, address string, n int, listen func(ctx context.Context, address string) (*listener, error)) (*audience, error) {
 	c := &audience{began: time.Now()}
 	var ready sync.WaitGroup
 	ready.Add(n)
 	for range n {
-		l, err := listen(ctx, address, "after=now")
+		l, err := listen(ctx, address)
 		if err != nil {
 			return nil, errors.Join(err, c.close())
 		}
@@ -138,7 +139,7 @@ func gather(ctx context.Context, address string, n int) (*audience, error) {
 func (c *audience) close() error {
 	var errs []error
 	for _, l := range c.quick {
-		errs = append(errs, l.conn.Close())
+		errs = append(errs, l.end())
 	}
 	c.running.Wait()
 	return errors.Join(errs...)
@@ -181,7 +182,7 @@ func Measure(ctx context.Context, r *rig.Run) (err error) {
 	if _, err := w.Walk(ctx, rig.Calls+"?PageSize=1000", held, nil); err != nil {
 		return err
 	}
-	c, err := gather(ctx, g.Serve.Addresses["viewer"], subscribers-1)
+	c, err := gather(ctx, g.Serve.Addresses["viewer"], subscribers-1, wires[0].listen)
 	if err != nil {
 		return err
 	}
@@ -197,7 +198,7 @@ func MeasureNodes(ctx context.Context, r *rig.Run, g *rig.Rig, other *rig.Child,
 	if _, err := w.Walk(ctx, rig.Calls+"?PageSize=1000", held, nil); err != nil {
 		return err
 	}
-	c, err := gather(ctx, other.Addresses["viewer"], 5)
+	c, err := gather(ctx, other.Addresses["viewer"], 5, wires[0].listen)
 	if err != nil {
 		return err
 	}
@@ -226,7 +227,7 @@ func fed(ctx context.Context, r *rig.Run, g *rig.Rig, w *rig.Client, c *audience
 			if err != nil {
 				return err
 			}
-			defer slow.conn.Close()
+			defer slow.end()
 		}
 		rounds := r.Times(50, 2)
 		took, changes, err := measureRounds(ctx, r, g, w, c, rounds*i, rounds)

@@ -135,6 +135,26 @@ func cost(way func(old, new []byte, rows int) (int, error), old, new []byte, row
 	return costed{took / time.Duration(times), float64(after.Mallocs-before.Mallocs) / n, float64(after.TotalAlloc-before.TotalAlloc) / n}, nil
 }
 
+// MeasureWays compares two listings of 10,000 equal rows in two orders, by offsets and by objects in turns. It returns
+// the milliseconds of each round, and the allocations and bytes of one comparison.
+func MeasureWays(r *rig.Run, rounds int) (ms [2][]float64, allocs, bytes [2]float64, err error) {
+	rows := r.Size(10_000, 500)
+	old, same := listing(rows, 1, 1), listing(rows, 1, 2)
+	for round := range rounds {
+		for i := range ms {
+			n := (i + round) % len(ms)
+			way := []func(old, new []byte, rows int) (int, error){byOffsets, byObjects}[n]
+			c, err := cost(way, old, same, rows, 0, r.Times(10, 2))
+			if err != nil {
+				return ms, allocs, bytes, err
+			}
+			ms[n] = append(ms[n], rig.Ms(c.each))
+			allocs[n], bytes[n] = c.allocs, c.bytes
+		}
+	}
+	return ms, allocs, bytes, nil
+}
+
 // Measure compares two listings of 10,000 rows both ways in alternating rounds:
 // the same rows in two orders, then with one in a hundred changed.
 func Measure(_ context.Context, r *rig.Run) error {

@@ -57,6 +57,28 @@ func Measure(ctx context.Context, r *rig.Run) error {
 	return nil
 }
 
+// MeasureTimes gives n reads to each server over each transport, with a distance of 50 ms there and back, in turns. It
+// returns the milliseconds of each round without work and with 50 ms of work, and the bytes of a request.
+func MeasureTimes(ctx context.Context, r *rig.Run, n, rounds int) (names []string, ms [][2][]float64, bytes []int64, err error) {
+	ms, bytes = make([][2][]float64, len(ways)), make([]int64, len(ways))
+	for _, w := range ways {
+		names = append(names, w.name)
+	}
+	for round := range rounds {
+		for i := range ways {
+			k := (i + round) % len(ways)
+			for j, work := range []time.Duration{0, trip} {
+				took, sent, _, err := once(ctx, ways[k], work, n)
+				if err != nil {
+					return nil, nil, nil, fmt.Errorf("%s: %w", ways[k].name, err)
+				}
+				ms[k][j], bytes[k] = append(ms[k][j], rig.Ms(took)), sent/int64(n)
+			}
+		}
+	}
+	return names, ms, bytes, nil
+}
+
 // way is a transport and a server.
 type way struct {
 	name  string

@@ -88,28 +88,41 @@ func steps(f *os.File, buffered bool, e line) error {
 	return f.Sync()
 }
 
-// Article measures all ways in turn, and kit/wal with one writer beside them.
-func Article(ctx context.Context, r *rig.Run) error {
-	rates := make([][]float64, len(ways)+1)
-	for round := range r.Times(41, 2) {
+// MeasureRates returns the names of the article's ways, and of kit/wal with one writer, and the entries a second of each
+// in every round. The ways run in turns.
+func MeasureRates(ctx context.Context, r *rig.Run, rounds int) (names []string, rates [][]float64, err error) {
+	rates = make([][]float64, len(ways)+1)
+	for n := range rates {
+		names = append(names, nameOf(n))
+	}
+	for round := range rounds {
 		for i := range rates {
 			n := (i + round) % len(rates)
-			rate, err := 0.0, error(nil)
+			rate := 0.0
 			if n < len(ways) {
 				rate, err = linesOf(ctx, r, ways[n].do)
 			} else {
 				rate, err = rateOf(ctx, r, logs[0], 1, lineTime)
 			}
 			if err != nil {
-				return fmt.Errorf("%s: %w", nameOf(n), err)
+				return nil, nil, fmt.Errorf("%s: %w", nameOf(n), err)
 			}
 			rates[n] = append(rates[n], rate)
 		}
 	}
+	return names, rates, nil
+}
+
+// Article measures all ways in turn, and kit/wal with one writer beside them.
+func Article(ctx context.Context, r *rig.Run) error {
+	names, rates, err := MeasureRates(ctx, r, r.Times(41, 2))
+	if err != nil {
+		return err
+	}
 	table := [][]string{{"entries a second, each flushed", "p5", "p25", "p50", "p75", "p95"}}
 	var boxes []rig.Box
 	for i := range rates {
-		row, box := []string{nameOf(i)}, rig.Box{Name: nameOf(i)}
+		row, box := []string{names[i]}, rig.Box{Name: names[i]}
 		for n, q := range []float64{0.05, 0.25, 0.5, 0.75, 0.95} {
 			box.Quantiles[n] = rig.Quantile(rates[i], q)
 			row = append(row, rig.Figure(box.Quantiles[n]))

@@ -326,6 +326,8 @@ func (b *Binder) bindField(n *Node, scope []*KindView) *Cond {
 		return b.bindDate(n, scope)
 	case name == idleName:
 		return b.bindIdle(n, scope)
+	case name == NearName:
+		return b.bindNear(n, scope)
 	case isAnnotation(name):
 		return b.bindAnnotation(n, scope)
 	}
@@ -410,7 +412,8 @@ func (b *Binder) unknownField(name string, at, end int, scope []*KindView) *quer
 	case hidden:
 		return forbiddenError(b.Text, at, end, "%s is a field of records that your role can't see; remove it", understudy.Clip(name))
 	}
-	known := []string{KindName, inName, hasName, noName, DateName, ageName, idName, idleName, NumberName, noteName, notedName, handledName}
+	known := []string{KindName, inName, hasName, noName, DateName, ageName, idName, idleName, NearName, NumberName, noteName, notedName,
+		handledName}
 	if slices.Contains(known, name) {
 		return syntaxError(b.Text, at, end, "%s is not a field of a record; write %s: alone", understudy.Clip(name), understudy.Clip(name))
 	}

@@ -156,6 +156,7 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`hello "big world"* -x OR (a b*) AND y`, `from:+1 555 010 0123 price<-0.5`, `date:2026-05..2026-06 status:a,"b c",d*`, `(555) 010-0123`,
 		`5550100123`, `--(a OR -b)`, `a:"x\"\\"`, `x:..1`, `number:(030) 90 status:"+1"`, "\u00a0é\u0301 NOT \"OR\"", `a.b_c>=+3`, `x:a,b..c`,
+		`near:37.8,-122.4~25.5km`,
 	} {
 		f.Add(seed)
 	}

@@ -32,7 +32,7 @@ func SortOf(k *spec.Kind, f *spec.Field) Sort {
 		return SortTime
 	}
 	switch f.Type {
-	case spec.TypeInt, spec.TypeDecimal, spec.TypeCode:
+	case spec.TypeInt, spec.TypeDecimal, spec.TypeCode, spec.TypeLatitude, spec.TypeLongitude:
 		return SortNumber
 	case spec.TypeBool:
 		return sortBool

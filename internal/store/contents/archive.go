@@ -76,6 +76,12 @@ func (a *Archive) Put(ctx context.Context, name string, write func(io.Writer) er
 	return p.size, nil
 }
 
+// PutBytes stores an object and replaces one of the same name.
+func (a *Archive) PutBytes(ctx context.Context, name string, data []byte) error {
+	up := &upload{body: bytes.NewReader(data), size: int64(len(data)), sum: sha256.Sum256(data)}
+	return a.objects.request(ctx, http.MethodPut, name, nil, up)
+}
+
 // parts are the parts of an object that is being sent.
 type parts struct {
 	XMLName xml.Name `xml:"CompleteMultipartUpload"`

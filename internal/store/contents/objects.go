@@ -12,10 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -33,6 +35,8 @@ type S3 struct {
 	Region   string // "" means us-east-1
 	Key      string // the id of the access key
 	Secret   understudy.Secret
+	// Permitted refuses addresses (see net.Dialer.Control); nil permits all.
+	Permitted func(network, address string, c syscall.RawConn) error
 }
 
 const bucketWait = 5 * time.Second // the maximum time of a request without a body, and of the wait for the answer to any other
@@ -75,6 +79,9 @@ func newObjects(s S3, now func() time.Time) (*objects, error) {
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = bucketWait
+	if s.Permitted != nil { // a proxy would resolve the name, so the address could not be checked
+		transport.Proxy, transport.DialContext = nil, (&net.Dialer{Timeout: bucketWait, Control: s.Permitted}).DialContext
+	}
 	return &objects{
 		client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse

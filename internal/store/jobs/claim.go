@@ -44,6 +44,8 @@ var (
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (kind, key) WHERE state <= 2 AND key <> '' DO NOTHING RETURNING number`}
 	selectLiveJob = &db.Statement{Head: "SELECT number FROM job WHERE kind = ? AND key = ? AND state <= 2 AND key <> ''"}
 
+	hurryJob = &db.Statement{Head: "UPDATE job SET run_after = ?3 WHERE kind = ?1 AND key = ?2 AND state = 1 AND key <> '' AND run_after > ?3"}
+
 	selectKeyed = &db.Statement{Head: "SELECT " + jobColumns + " FROM job WHERE kind = ? AND key = ? AND state <= 2 AND key <> '' UNION ALL " +
 		"SELECT " + jobColumns + " FROM job WHERE kind = ? AND key = ? AND state >= 3 AND key <> '' ORDER BY number DESC LIMIT 1"}
 
@@ -224,6 +226,7 @@ func (q *Queue) AddJobs(ctx context.Context, now time.Time, jobs ...understudy.J
 	return numbers, nil
 }
 
+// addJob stores a job unless a live one has its Kind and Key, and returns the number of the live job.
 func addJob(c db.Conn, now time.Time, j *understudy.Job) (number int64, err error) {
 	after := j.RunAfter
 	if after.Before(now) {
@@ -233,6 +236,9 @@ func addJob(c db.Conn, now time.Time, j *understudy.Job) (number int64, err erro
 		nanos(j.ExpiresAt), nanos(now), blob(j.Checkpoint)}
 	keep := func(r []driver.Value) { number = r[0].(int64) }
 	added, err := db.QueryRow(c, insertJob, args, keep)
+	if err == nil && !added && j.Hurry {
+		err = c.Execute(hurryJob, 0, j.Kind, j.Key, nanos(after))
+	}
 	if err == nil && !added {
 		_, err = db.QueryRow(c, selectLiveJob, []driver.Value{j.Kind, j.Key}, keep)
 	}

@@ -225,7 +225,15 @@ func oneLiveKey(t *testing.T, s *desk) {
 	if b := s.add(4, understudy.Job{Key: "k"}); b != a {
 		t.Fatalf("a second job %d beside the running %d", b, a)
 	}
-	s.end(j, 5, understudy.JobDone)
+	hurried := s.add(4, understudy.Job{Key: "k", Hurry: true})
+	s.end(j, 5, understudy.JobWaiting, func(e *understudy.JobResult) { e.RunAfter = at(500) })
+	s.add(5, understudy.Job{Key: "k"})
+	s.take(5)
+	s.add(5, understudy.Job{Key: "k", Hurry: true, RunAfter: at(600)})
+	if again := s.add(6, understudy.Job{Key: "k", Hurry: true}); again != a || hurried != a {
+		t.Fatalf("jobs %d and %d, want the waiting %d", again, hurried, a)
+	}
+	s.end(s.take(6, a)[0], 6, understudy.JobDone)
 	b := s.add(6, understudy.Job{Key: "k"})
 	if b == a {
 		t.Fatal("an archived job keeps its key")

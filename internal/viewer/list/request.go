@@ -42,6 +42,9 @@ type searchRequest struct {
 var commonOrders = []page.Option{{Value: "", Text: "newest first"}, {Value: "oldest", Text: "oldest first"},
 	{Value: "rank", Text: "best match first"}}
 
+// nearestFirst is the order of a search with the condition near:, and the name of that condition.
+const nearestFirst = "near"
+
 // readSearchRequest parses the address of a search. It ignores empty parameters, which an empty input of the form causes.
 func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
 	params, err := understudy.ParseQuery(q.R.URL.RawQuery)
@@ -77,7 +80,7 @@ func readSearchRequest(q *page.Exchange) (*searchRequest, error) {
 	if s.sort == "newest" {
 		s.sort = ""
 	}
-	if !isCommonOrder(s.sort) && orderField(q, s.sort) == nil {
+	if !isCommonOrder(s.sort) && s.sort != nearestFirst && orderField(q, s.sort) == nil {
 		return nil, page.NewUnknownWord("order", s.sort, []string{"newest", "oldest", "rank"}, nil)
 	}
 	if len(s.narrow) > maxNarrow || len(s.kinds) > maxNarrow {

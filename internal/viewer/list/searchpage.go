@@ -135,9 +135,13 @@ func (sv searchView) searchData(matches []page.Link) error {
 	return err
 }
 
-// orderOptions returns the orders that every search offers. If the current order sorts by a field, it returns that too.
+// orderOptions returns the orders that every search offers. It adds the nearest first if the query has near:, and the current order if that
+// sorts by a field.
 func (sv searchView) orderOptions() []page.Option {
 	all := slices.Clone(commonOrders)
+	if strings.Contains(joinConditions(sv.request.text, sv.request.narrow), nearestFirst+":") {
+		all = append(all, page.Option{Value: nearestFirst, Text: "nearest first"})
+	}
 	if c := orderField(sv.q, sv.request.sort); c != nil && !isCommonOrder(sv.request.sort) {
 		text := "by " + c.Words
 		// a cost is shown without its minus sign, so its order is reversed

@@ -5,26 +5,24 @@ package page
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/base64"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"path"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
-	"github.com/tdewolff/minify/v2"
-	"github.com/tdewolff/minify/v2/css"
-	"github.com/tdewolff/minify/v2/js"
 
 	"understudy/kit/header"
 )
 
-// files serves the files of the folder static/. They are minified and compressed when the server starts.
+// files serves the files of the folder static/. Style sheets lose their comments, and all are compressed when the server starts.
 type files struct {
-	byName  map[string]file   // the files by their name with the hash, such as "viewer.0a1b2c3d.css"
-	Address map[string]string // the address of each file, such as "viewer.css" -> "/-/static/viewer.0a1b2c3d.css"
+	byName  map[string]file   // the files by their name with the hash, such as "viewer.Zq3k-A.css"
+	Address map[string]string // the address of each file, such as "viewer.css" -> "/-/static/viewer.Zq3k-A.css"
 }
 
 // contentTypes are the media types of the static files by extension. The table of the operating system is not used,
@@ -32,6 +30,8 @@ type files struct {
 var contentTypes = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
+
+var cssComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
 
 type file struct {
 	contentType string
@@ -57,30 +57,25 @@ func ReadAssets(assets fs.FS) (*Assets, error) {
 	return &Assets{files: static, pages: templates}, nil
 }
 
-// readFiles minifies and compresses the files of the folder "static".
+// readFiles compresses the files of the folder "static".
 func readFiles(assets fs.FS) (*files, error) {
 	entries, err := fs.ReadDir(assets, "static")
 	if err != nil {
 		return nil, err
 	}
 	all := &files{byName: map[string]file{}, Address: map[string]string{}}
-	small := minify.New()
-	small.AddFunc(".css", css.Minify)
-	small.AddFunc(".js", js.Minify)
 	for _, e := range entries {
 		body, err := readStatic(assets, "static/"+e.Name(), e.IsDir())
 		if err != nil {
 			return nil, err
 		}
 		ext := path.Ext(e.Name())
+		if ext == ".css" {
+			body = cssComment.ReplaceAll(body, nil)
+		}
 		contentType, known := contentTypes[ext]
 		if !known {
 			return nil, fmt.Errorf("static/%s: unknown type", e.Name())
-		}
-		if ext != ".svg" {
-			if body, err = small.Bytes(ext, body); err != nil {
-				return nil, fmt.Errorf("static/%s: %w", e.Name(), err)
-			}
 		}
 		var packed bytes.Buffer
 		zw, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
@@ -94,7 +89,7 @@ func readFiles(assets fs.FS) (*files, error) {
 			return nil, err
 		}
 		sum := sha256.Sum256(body)
-		name := strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:4]) + ext
+		name := strings.TrimSuffix(e.Name(), ext) + "." + base64.RawURLEncoding.EncodeToString(sum[:4]) + ext
 		all.byName[name] = file{contentType: contentType, plain: body, gzip: packed.Bytes()}
 		all.Address[e.Name()] = "/-/static/" + name
 	}

@@ -20,6 +20,7 @@ import (
 	"understudy/internal/credentials"
 	"understudy/internal/export"
 	"understudy/internal/forecast"
+	"understudy/internal/push"
 	"understudy/internal/query"
 	"understudy/internal/signin"
 	"understudy/internal/viewer/plan"
@@ -97,7 +98,9 @@ type Options struct {
 	Annotations Annotations
 	// Watches notifies people of new records that match a saved search. If it is nil, nobody can watch a search.
 	Watches *watch.Book
-	Seals   *Seals // makes the tokens in the addresses of audio and images; if it is nil, New makes one
+	// Push notifies the browsers and devices of people. If it is nil, there is no page of notifications.
+	Push  *push.Book
+	Seals *Seals // makes the tokens in the addresses of audio and images; if it is nil, New makes one
 	// Lookups limits how many phone numbers may be looked up, by source. If it is nil, New makes the limits.
 	Lookups map[string]*limiter.Pace
 
@@ -260,6 +263,9 @@ func (v *Visitor) Close() error {
 
 // ControlPrefix begins the paths of Understudy itself. No source can have the name "-".
 const ControlPrefix = "/-/"
+
+// RPCPrefix begins the paths of gRPC services, which have the name of a package of messages. No source can have such a name.
+const RPCPrefix = "/understudy.feed."
 
 // SignInPath is the path of the sign-in page.
 const SignInPath = ControlPrefix + "sign-in"

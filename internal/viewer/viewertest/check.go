@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // CheckGolden compares a page with its file in testdata, the names of static files left out.
 func CheckGolden(t *testing.T, name, page string) {
 	t.Helper()
-	page = regexp.MustCompile(`\.[0-9a-f]{8}\.(css|js|svg)`).ReplaceAllString(page, ".$1")
+	page = regexp.MustCompile(`\.[A-Za-z0-9_-]{6}\.(css|js|svg)`).ReplaceAllString(page, ".$1")
 	file := filepath.Join("testdata", name+".golden")
 	if *update {
 		Must(t, os.WriteFile(file, []byte(page), 0o644))

@@ -19,6 +19,7 @@ type formPage struct {
 	Channels []choice
 	To       string
 	Wrong    string // why the form made no watch; empty if there was no error
+	Pushes   bool   // whether the form offers notifications, which need no address
 	Signs    bool   // whether the form offers webhooks, which are signed with a secret
 	Made     made
 }
@@ -53,7 +54,7 @@ func showForm(q *page.Exchange, status int, search string, to watch.Destination,
 	}
 	for _, c := range q.V.Options.Watches.Channels() {
 		p.Channels = append(p.Channels, choice{string(c), channelWord(c), c == to.Channel})
-		p.Signs = p.Signs || c == watch.Webhook
+		p.Signs, p.Pushes = p.Signs || c == watch.Webhook, p.Pushes || c == watch.Push
 	}
 	return q.Render(status, "watch-form", "New watch", p)
 }

@@ -84,6 +84,8 @@ func channelWord(c watch.Channel) string {
 		return "Slack"
 	case watch.Mail:
 		return "Mail"
+	case watch.Push:
+		return "Notification"
 	}
 	return "Webhook"
 }

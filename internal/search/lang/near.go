@@ -1,0 +1,115 @@
+// This file binds near:, which finds records by their coordinates.
+
+package lang
+
+import (
+	"strconv"
+	"strings"
+
+	"understudy"
+	"understudy/kit/geo"
+)
+
+// NearName is the name of the condition on a record's distance from a point, and of the order by that distance.
+const NearName = "near"
+
+// defaultReach is the distance of near: if the query has none, in metres. It is Twilio's default for its filter Distance.
+const defaultReach = 25 * geo.MetersPerMile
+
+// reachUnits are the units of a distance, in metres. mi stands before m, because a distance in metres ends in m alone.
+var reachUnits = []struct {
+	name   string
+	meters float64
+}{{"km", 1000}, {"mi", geo.MetersPerMile}, {"m", 1}}
+
+// area is a circle on the earth.
+type area struct {
+	at         geo.Point
+	reach      float64 // in metres
+	longitudes map[*KindView]string
+	latitudes  map[*KindView]string
+}
+
+// bindNear binds near:LATITUDE,LONGITUDE~DISTANCE. The caller must fully see both coordinates in every kind that has them.
+func (b *Binder) bindNear(n *Node, scope []*KindView) *Cond {
+	a := &area{latitudes: map[*KindView]string{}, longitudes: map[*KindView]string{}}
+	if !a.parse(n) {
+		return b.refuse(n.at, n.end, "write near:37.8,-122.4~25mi: a latitude, a longitude, and a distance in mi, km or m")
+	}
+	for _, s := range scope {
+		lat, lon := s.Kind.Coordinates()
+		if lat == "" {
+			continue
+		}
+		for _, name := range []string{lat, lon} {
+			if !s.CanSee(name) {
+				return b.forbid(n.at, n.end, "your role can't see %s of %s in full; remove %s", name, s.Kind.Name, understudy.Clip(n.Name))
+			}
+		}
+		a.latitudes[s], a.longitudes[s] = lat, lon
+	}
+	if len(a.latitudes) == 0 {
+		return b.refuse(n.at, n.end, "these records have no coordinates")
+	}
+	return fieldCond(&predicate{Node: n, Fields: a.latitudes, near: a, recordTest: func(c *Candidate) bool {
+		distance, ok := a.distance(c)
+		return ok && distance <= a.reach
+	}})
+}
+
+// parse reads the point and the distance. It returns false if one of them is not valid.
+func (a *area) parse(n *Node) bool {
+	if n.Rel != RelIs || len(n.Values) != 2 || n.Values[0].prefix || n.Values[1].prefix {
+		return false
+	}
+	longitude, reach, hasReach := strings.Cut(n.Values[1].Text, "~")
+	lat, err := strconv.ParseFloat(n.Values[0].Text, 64)
+	lon, err2 := strconv.ParseFloat(longitude, 64)
+	if a.at = (geo.Point{Lat: lat, Lon: lon}); err != nil || err2 != nil || !a.at.IsValid() {
+		return false
+	}
+	if a.reach = defaultReach; !hasReach {
+		return true
+	}
+	for _, unit := range reachUnits {
+		if number, ok := strings.CutSuffix(strings.ToLower(reach), unit.name); ok {
+			length, err := strconv.ParseFloat(number, 64)
+			a.reach = length * unit.meters
+			return err == nil && length >= 0
+		}
+	}
+	return false
+}
+
+// distance returns the distance of a record in metres. ok is false if the record has no valid coordinates.
+func (a *area) distance(c *Candidate) (meters float64, ok bool) {
+	lat, ok := c.numberOf(a.latitudes[c.View])
+	lon, ok2 := c.numberOf(a.longitudes[c.View])
+	if at := (geo.Point{Lat: lat, Lon: lon}); ok && ok2 && at.IsValid() {
+		return a.at.DistanceTo(at), true
+	}
+	return 0, false
+}
+
+// numberOf returns the value of a fully visible field as a number.
+func (c *Candidate) numberOf(name string) (float64, bool) {
+	text, ok := c.TextOf(name)
+	number, err := strconv.ParseFloat(text, 64)
+	return number, name != "" && ok && err == nil
+}
+
+// Distance returns a function that computes the distance of a record from the point of the query's first near:, in metres. It
+// returns nil if the query has no near: outside a NOT.
+func (c *Cond) Distance() func(*Candidate) (meters float64, ok bool) {
+	if c.Predicate != nil && c.Predicate.near != nil {
+		return c.Predicate.near.distance
+	}
+	if c.Op != OpNot {
+		for _, of := range c.Of {
+			if f := of.Distance(); f != nil {
+				return f
+			}
+		}
+	}
+	return nil
+}
