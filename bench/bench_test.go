@@ -18,7 +18,7 @@ import (
 // TestMain lets the test binary stand in for the bench where a part starts the
 // bench itself as a child.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{"bare", "loop", "follow", "ingest", "imports"}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{"bare", "loop", "follow", "echo", "rpc", "ingest", "imports"}, os.Args[1]) {
 		main()
 	}
 	os.Exit(m.Run())

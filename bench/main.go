@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"understudy/bench/inside"
+	"understudy/bench/parts/claims/echo"
 	"understudy/bench/parts/imports"
 	"understudy/bench/parts/ingest"
+	rpcecho "understudy/bench/parts/rpc/echo"
 	"understudy/bench/rig"
 )
 
@@ -32,6 +34,12 @@ func main() {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "follow" {
 		exit(inside.Follow(ctx, os.Args[2:], os.Stdout))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "echo" {
+		exit(echo.Serve(ctx, os.Args[2:], os.Stdout))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "rpc" {
+		exit(rpcecho.Serve(ctx, os.Args[2:], os.Stdout))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "ingest" {
 		exit(ingest.Child(ctx, os.Args[2:], os.Stdout))

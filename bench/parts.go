@@ -3,6 +3,7 @@
 package main
 
 import (
+	"understudy/bench/parts/claims"
 	"understudy/bench/parts/cold"
 	"understudy/bench/parts/cpu"
 	"understudy/bench/parts/events"
@@ -11,6 +12,7 @@ import (
 	"understudy/bench/parts/firstrun"
 	"understudy/bench/parts/flights"
 	"understudy/bench/parts/folders"
+	"understudy/bench/parts/geo"
 	"understudy/bench/parts/history"
 	"understudy/bench/parts/html"
 	"understudy/bench/parts/ids"
@@ -29,9 +31,11 @@ import (
 	"understudy/bench/parts/otter"
 	"understudy/bench/parts/overload"
 	"understudy/bench/parts/profiler"
+	"understudy/bench/parts/push"
 	"understudy/bench/parts/reader"
 	"understudy/bench/parts/restart"
 	"understudy/bench/parts/rowrules"
+	"understudy/bench/parts/rpc"
 	"understudy/bench/parts/search"
 	"understudy/bench/parts/shrink"
 	"understudy/bench/parts/sums"
@@ -83,6 +87,7 @@ var parts = []rig.Part{
 	{Name: "imports", About: "64 jobs of 1 to 64 MB under one limit of memory", Run: imports.Measure},
 	{Name: "folders", About: "what differs between two listings, beside an object a row", Run: folders.Measure},
 	{Name: "xml", About: "a document of a hundred fields as XML, beside encoding/xml", Run: xml.Measure},
+	{Name: "geo", About: "arc tangents one at a time and by vectors, beside math.Atan2; a search near a point", Run: geo.Measure},
 	{Name: "otter", About: "the hot tier beside a cache of the library otter", Run: otter.Measure},
 	{Name: "texts", About: "queries and ids as text, beside net/url and encoding/base64", Run: texts.Measure},
 	{Name: "transport", About: "a hundred reads over one connection: one by one, pipelined, by HTTP/2", Run: transport.Measure},
@@ -93,6 +98,9 @@ var parts = []rig.Part{
 	{Name: "buffers", About: "an article's write-ahead log, with and without a buffer", Run: wal.Article},
 	{Name: "events", About: "telling four subscribers in the process", Run: events.Measure},
 	{Name: "feed", About: "from a change to a thousand subscribers, one of them slow", Run: feed.Measure},
+	{Name: "rpc", About: "messages sent back over frames, gRPC, NATS and ZeroMQ; a change at a thousand subscribers of each wire", Run: rpc.Measure},
+	{Name: "push", About: "ten thousand notifications to Apple's push service", Run: push.Measure},
 	{Name: "tables", About: "records as tables in a PostgreSQL of the user: the first fill, and from a change to its row", Run: tables.Measure},
+	{Name: "claims", About: "what articles have measured, measured again beside our way; writes docs/claims.md", Run: claims.Measure},
 	{Name: "reader", About: "one reader a second on the newest page, through refreshes and a fault", Run: reader.Measure},
 }
