@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,8 +30,8 @@ func documentedSubscriber(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "follow.py")
 	for _, b := range rig.ReadBlocks(t, "../../docs/reference/feed.md") {
-		if b.Language == "python" {
-			checktest.MustNoError(t, os.WriteFile(path, []byte(b.Text()), 0o600), "write")
+		if text := b.Text(); b.Language == "python" && strings.Contains(text, "import sqlite3") {
+			checktest.MustNoError(t, os.WriteFile(path, []byte(text), 0o600), "write")
 			return path
 		}
 	}
@@ -49,7 +50,12 @@ func startSubscriber(t *testing.T, args ...string) *subscriber {
 	s := &subscriber{cmd: exec.CommandContext(context.WithoutCancel(t.Context()), rig.Python, args...)}
 	s.cmd.Stdout, s.cmd.Stderr = &s.said, &s.said
 	checktest.MustNoError(t, s.cmd.Start(), "start the subscriber")
-	t.Cleanup(s.kill)
+	t.Cleanup(func() {
+		s.kill()
+		if t.Failed() {
+			t.Logf("the subscriber ended (%v) and wrote:\n%s", s.cmd.ProcessState, s.said.Bytes())
+		}
+	})
 	return s
 }
 

@@ -4,6 +4,7 @@ package slowapi
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -56,7 +57,7 @@ func (o *reply) send(a format.Answer) {
 	}
 	packed := len(a.Body) > 0 && isGzipAccepted(o.r) && !a.Plain || f != nil && f.GzipCut != nil
 	if packed {
-		body = wireBody{data: o.s.pack(body)}
+		body = wireBody{data: o.s.pack(o.r.Context(), body)}
 	}
 	if f != nil && f.GzipCut != nil {
 		body.data = body.data[:min(*f.GzipCut, int64(len(body.data)))]
@@ -201,15 +202,28 @@ func (b wireBody) write(to io.Writer, n int64) error {
 	return put(b.data[first:])
 }
 
-// pack compresses a body with gzip.
-func (s *Server) pack(b wireBody) []byte {
+// untilDone writes to w until ctx ends.
+type untilDone struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (u untilDone) Write(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.w.Write(p)
+}
+
+// pack compresses a body with gzip. If ctx ends first, which means that nobody reads the response, it returns a part.
+func (s *Server) pack(ctx context.Context, b wireBody) []byte {
 	var out bytes.Buffer
 	z, ok := s.packers.Get().(*gzip.Writer)
 	if !ok {
 		z = gzip.NewWriter(&out)
 	}
 	z.Reset(&out)
-	_ = b.write(z, b.size()) // a write to a buffer never fails
+	_ = b.write(untilDone{ctx, z}, b.size()) // a write to a buffer never fails
 	_ = z.Close()
 	s.packers.Put(z)
 	return out.Bytes()
