@@ -218,7 +218,7 @@ func wholeServer(gotool string) []part {
 		"viewer/TestBrowserSmallScreen", "viewer/TestBrowserAxe", "hidden/TestHiddenValuesReadAsMuchAsUnknownOnes",
 		"hidden/TestHiddenRepositories", "faults/TestAHostileUpstream", "vendors/TestGitHubListsFromRecords",
 		"vendors/TestStripeListsFromRecords", "vendorsdk/TestGitHubPackagesWalkDuringArrivals", "vendorsdk/TestStripePackagesWalkDuringArrivals",
-		"vendorsdk/TestStripeSDKsAtRandom", "crashes/TestDamagedFileEndsInASentence",
+		"vendorsdk/TestStripeSDKsAtRandom", "crashes/TestDamagedFileEndsInASentence", "crashes/TestZeroMQSubscriberThroughKills",
 		"lists/TestBrowserRowsChangeInPlace", "lists/TestBrowserTablesFit", "platforms/TestEveryPlatformHasItsTypes",
 		"nodes/TestRevokedCredentialIsRefusedAtTheOthers", "nodes/TestEndedSessionIsRefusedAtTheOthers",
 		"nodes/TestChangeReachesSubscriberOfAnotherNode", "nodes/TestDatabaseIsAway", "nodes/TestKilledNodeFailsNoReadOfTheOthers",

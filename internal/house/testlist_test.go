@@ -89,3 +89,17 @@ func TestNoTestIsLost(t *testing.T) {
 		t.Errorf("%s has only %d tests", listPath, len(listed))
 	}
 }
+
+// Tests that make test leaves out in turn exist under their names.
+func TestSlowTestsExist(t *testing.T) {
+	list, err := os.ReadFile("tools/slow.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := testNames(t)
+	for line := range strings.Lines(string(list)) {
+		if name := strings.TrimSpace(line); !strings.HasPrefix(name, "#") && !slices.Contains(names, name) {
+			t.Errorf("tools/slow.txt names %s, which is no test", name)
+		}
+	}
+}

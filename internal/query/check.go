@@ -16,6 +16,8 @@ import (
 const (
 	MaxTerms  = 64
 	MaxValues = 1000
+	// MaxNumbers is the maximum number of record numbers in a RecordQuery.
+	MaxNumbers = 10_000
 )
 
 // Check returns understudy.ErrInvalid for a query that is contradictory or too large.
@@ -27,6 +29,10 @@ func (q *RecordQuery) Check() error {
 		return fmt.Errorf("%w: ids are asked for with exactly one kind", understudy.ErrInvalid)
 	case len(q.IDs) > MaxValues:
 		return fmt.Errorf("%w: more than %d ids", understudy.ErrInvalid, MaxValues)
+	case len(q.Numbers) > 0 && (len(q.Kinds) != 1 || len(q.IDs) > 0):
+		return fmt.Errorf("%w: numbers are asked for with exactly one kind, and without ids", understudy.ErrInvalid)
+	case len(q.Numbers) > MaxNumbers:
+		return fmt.Errorf("%w: more than %d numbers", understudy.ErrInvalid, MaxNumbers)
 	case q.Since != 0 && q.Source == "":
 		return fmt.Errorf("%w: changes are numbered by source: one must be named", understudy.ErrInvalid)
 	case q.Since < 0 || q.Limit < 0 || q.ExpectedRows < 0:

@@ -21,6 +21,8 @@ type RecordQuery struct {
 	Parent string // the id of the parent record of the results; "" means any
 	// IDs selects records by id; it needs exactly one kind. No ids means all records.
 	IDs []string
+	// Numbers selects records by their Number; it needs exactly one kind, and no IDs. No numbers means all records.
+	Numbers []int64
 	// From and To limit the time in a record's order key. This is the time of the record's clock or, without a
 	// clock, of its kind's order field. The range is [From, To) in Unix seconds; 0 means no limit. The range is not
 	// exact, because a page may have shown a record out of clock order.

@@ -73,7 +73,7 @@ func (v *execution) setNextCursor() (err error) {
 func (s *Searcher) scan(ctx context.Context, q *lang.BoundQuery, below query.OrderKey, up bool,
 	yield func(f foundRecord, c *lang.Candidate) bool) error {
 	var c lang.Candidate
-	return s.stream(ctx, q.Plan(), below, up, func(f foundRecord) bool {
+	return s.stream(ctx, s.narrow(ctx, q, q.Plan()), below, up, func(f foundRecord) bool {
 		if ctx.Err() != nil {
 			return false
 		}

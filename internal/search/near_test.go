@@ -62,6 +62,34 @@ func (p place) miles(lat, lon float64) float64 {
 	return 2 * math.Asin(min(1, chord/2)) * 6371008.8 / 1609.344
 }
 
+// savePlaces saves places as one page, each at its time: the first is the newest.
+func savePlaces(t *testing.T, db *store.DB, sp *spec.Spec, places []place) {
+	t.Helper()
+	target, err := sp.Resolve("maps", "/places", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := &understudy.Page{Key: target.Key, Kind: "places", Shape: target.List.Shape, List: true, Status: 200,
+		ContentType: "application/json", At: epoch}
+	var body bytes.Buffer
+	for i, p := range places {
+		at := fmt.Sprintf(`{"lat":"%.6f","lng":%.6f}`, p.lat, p.lon)
+		if !p.ok {
+			at = []string{"null", `{"lat":"91","lng":"0"}`, `{"lat":null,"lng":"0"}`, `{"lat":"x","lng":"1"}`, `{"lng":1}`}[i/17%5]
+		}
+		body.WriteString([]string{"[", ","}[min(i, 1)])
+		clock := epoch.Add(-time.Duration(i) * time.Minute)
+		start := body.Len()
+		fmt.Fprintf(&body, `{"id":%q,"created":%q,"at":%s}`, p.id, clock.Format(time.RFC3339), at)
+		page.Rows = append(page.Rows, understudy.Row{ID: p.id, Start: start, End: body.Len(), Clock: clock.Unix()})
+	}
+	body.WriteByte(']')
+	page.Body = body.Bytes()
+	if _, err := db.Save(t.Context(), page); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // newPlaces returns a searcher over random places on the earth: near San Francisco, near the antimeridian, at the poles, and without
 // valid coordinates.
 func newPlaces(t *testing.T, rng *rand.Rand, n int) (*Searcher, []place) {
@@ -80,13 +108,6 @@ func newPlaces(t *testing.T, rng *rand.Rand, n int) (*Searcher, []place) {
 	}
 	db := storetest.Open(t, store.Options{Specs: specs})
 	var places []place
-	target, err := sp.Resolve("maps", "/places", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := &understudy.Page{Key: target.Key, Kind: "places", Shape: target.List.Shape, List: true, Status: 200,
-		ContentType: "application/json", At: epoch}
-	var body bytes.Buffer
 	for i := range n {
 		p := place{fmt.Sprint("p", i), rng.Float64()*180 - 90, rng.Float64()*360 - 180, true}
 		switch i % 5 {
@@ -97,24 +118,11 @@ func newPlaces(t *testing.T, rng *rand.Rand, n int) (*Searcher, []place) {
 		case 3:
 			p.lat = 90 - math.Abs(rng.NormFloat64())
 		}
-		at := fmt.Sprintf(`{"lat":"%.6f","lng":%.6f}`, p.lat, p.lon)
-		if i%17 == 0 {
-			p.ok = false
-			at = []string{"null", `{"lat":"91","lng":"0"}`, `{"lat":null,"lng":"0"}`, `{"lat":"x","lng":"1"}`, `{"lng":1}`}[i/17%5]
-		}
+		p.ok = i%17 != 0
 		fmt.Sscanf(fmt.Sprintf("%.6f %.6f", p.lat, p.lon), "%g %g", &p.lat, &p.lon)
 		places = append(places, p)
-		body.WriteString([]string{"[", ","}[min(i, 1)])
-		clock := epoch.Add(-time.Duration(i) * time.Minute)
-		start := body.Len()
-		fmt.Fprintf(&body, `{"id":%q,"created":%q,"at":%s}`, p.id, clock.Format(time.RFC3339), at)
-		page.Rows = append(page.Rows, understudy.Row{ID: p.id, Start: start, End: body.Len(), Clock: clock.Unix()})
 	}
-	body.WriteByte(']')
-	page.Body = body.Bytes()
-	if _, err := db.Save(t.Context(), page); err != nil {
-		t.Fatal(err)
-	}
+	savePlaces(t, db, sp, places)
 	s, err := New(Options{Sources: []*spec.Source{{Name: "maps", Spec: sp}}, Store: db, Gate: gated{gate}, Key: make([]byte, token.KeySize),
 		Now: func() time.Time { return epoch }, Limits: Limits{Time: time.Minute}})
 	if err != nil {
@@ -180,6 +188,60 @@ func TestNearFindsTheNearestFirst(t *testing.T) {
 		if len(rest)+len(want) != len(places) {
 			t.Errorf("%s finds %d, and %d without it: %d in all, want %d", text, len(want), len(rest), len(want)+len(rest), len(places))
 		}
+	}
+}
+
+// TestNearReadsWhatTheColumnsFind asks the store only for the records near the point, also after they have moved, and for all records
+// when the columns have no room.
+func TestNearReadsWhatTheColumnsFind(t *testing.T) {
+	rng := rand.New(rand.NewPCG(sample.Seed(t), 3))
+	s, places := newPlaces(t, rng, 300)
+	db, src := s.o.Store.(*store.DB), s.o.Sources[0]
+	ask := query.SearchRequest{Text: "near:37.8,-122.4~100mi", Kinds: []string{"places"}}
+	planned := func() (numbers []int64) {
+		t.Helper()
+		q, err := s.read(as("seer"), &ask, epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, of := range s.narrow(t.Context(), q, q.Plan()) {
+			numbers = append(numbers, of.Query.Numbers...)
+		}
+		return numbers
+	}
+	check := func() (found []string) {
+		t.Helper()
+		var want []string
+		for _, p := range places {
+			if p.ok && p.miles(37.8, -122.4) <= 100 {
+				want = append(want, p.id)
+			}
+		}
+		found = findIDs(t, s, ask)
+		if !slices.Equal(found, want) {
+			t.Errorf("found %v, want %v", found, want)
+		}
+		return found
+	}
+	if found, read := check(), planned(); len(read) != len(found) {
+		t.Errorf("the store is asked for %d records, %d of which match", len(read), len(found))
+	}
+	for i := range places { // all move, most of them away or here
+		j := rng.IntN(len(places))
+		places[i].lat, places[j].lat = places[j].lat, places[i].lat
+		places[i].lon, places[j].lon = places[j].lon, places[i].lon
+	}
+	savePlaces(t, db, src.Spec, places)
+	if found, read := check(), planned(); len(read) != len(found) {
+		t.Errorf("after they moved the store is asked for %d records, %d of which match", len(read), len(found))
+	}
+	s.tables.SetLimit(1)
+	s.tables.Table("maps", src.Spec.Kind("places")) // it is full from the next change on
+	places[0].ok = !places[0].ok
+	savePlaces(t, db, src.Spec, append(slices.Clone(places), place{id: "new", lat: 80}))
+	check()
+	if read := planned(); read != nil {
+		t.Errorf("without room for all records the store is asked for %d", len(read))
 	}
 }
 

@@ -5,6 +5,7 @@ package columns
 import (
 	"math"
 	"math/big"
+	"strconv"
 
 	"understudy/internal/query"
 	"understudy/spec"
@@ -15,9 +16,10 @@ type Sort uint8
 
 // The sorts of columns.
 const (
-	Word   Sort = iota // a code that stands for a value shared by many records, such as a choice, a code or a phone number
-	Number             // an exact decimal in millionths
-	Time               // a time in Unix seconds
+	Word    Sort = iota // a code that stands for a value shared by many records, such as a choice, a code or a phone number
+	Number              // an exact decimal in millionths
+	Time                // a time in Unix seconds
+	Degrees             // a latitude or a longitude, rounded to millionths of a degree, which are 11 cm at most
 )
 
 // Scale is the factor by which a number is multiplied in its cell: the cell holds millionths.
@@ -25,7 +27,7 @@ const Scale = 1_000_000
 
 // Cells with a special meaning.
 const (
-	noNumber    = math.MinInt32
+	noNumber    = math.MinInt32     // also of degrees
 	largeNumber = math.MinInt32 + 1 // the cell's number is in Column.large
 	noTime      = 0
 	largeTime   = 1 // the cell's time is in Column.large
@@ -58,6 +60,8 @@ func sortOf(k *spec.Kind, f *spec.Field) (s Sort, ok bool) {
 		return Word, f.Class != spec.ClassSecret
 	case spec.TypeInt, spec.TypeDecimal:
 		return Number, f.Class != spec.ClassSecret
+	case spec.TypeLatitude, spec.TypeLongitude:
+		return Degrees, f.Class != spec.ClassSecret
 	}
 	return Word, f.Class == spec.ClassPhone && f.Type != spec.TypeMap || k.IsUnit(f.Name) || k.IsInEveryPath(f.Name)
 }
@@ -81,6 +85,12 @@ func (c *Column) putValue(row int32, v query.Value) (doubtful bool) {
 		c.cells[row] = noTime
 		if present {
 			doubtful = c.putTime(row, v)
+		}
+	case Degrees:
+		doubtful = false // what is no number has no distance
+		c.cells[row] = numberCell(noNumber)
+		if degrees, err := strconv.ParseFloat(v.Text(), 64); present && err == nil && math.Abs(degrees) <= 180 {
+			c.cells[row] = numberCell(int32(math.Round(degrees * Scale)))
 		}
 	}
 	if doubtful {

@@ -3,11 +3,13 @@
 package columns
 
 import (
+	"math"
 	"math/big"
 	"slices"
 	"strconv"
 
 	"understudy/internal/query"
+	"understudy/kit/geo"
 )
 
 // Test compiles a test of a field to a test of rows. It returns nil if the cells cannot decide the test, so that
@@ -27,7 +29,7 @@ func (t *Table) Test(field string, test query.Test) func(row int32) bool {
 			return func(row int32) bool { return times.Has(c.Unix(row)) }
 		}
 	}
-	if _, present := test.(query.Present); present && c.unreadable == 0 {
+	if _, present := test.(query.Present); present && c.unreadable == 0 && c.Sort != Degrees {
 		return func(row int32) bool { return c.hasValue(row) }
 	}
 	return nil
@@ -115,3 +117,43 @@ func (t *Table) Times(field string) func(row int32) int64 {
 	}
 	return nil
 }
+
+// Near returns the numbers of the records whose coordinates are at most reach metres from a point, and of some that are up to a metre
+// farther. ok is false if a field has no column of degrees, or if there are more than limit records. The caller must hold the
+// table's lock.
+func (t *Table) Near(latitude, longitude string, at geo.Point, reach float64, limit int) (records []int64, ok bool) {
+	lat, lon := t.Column(latitude), t.Column(longitude)
+	if lat == nil || lon == nil || lat.Sort != Degrees || lon.Sort != Degrees {
+		return nil, false
+	}
+	reach++
+	band := reach / geo.EarthRadius * 180 / math.Pi
+	low, high := cellOf(at.Lat-band), cellOf(at.Lat+band)
+	var lats, lons [1024]float64
+	var numbers [len(lats)]int64
+	n := 0
+	measure := func() bool {
+		geo.FillDistances(lats[:n], at, lats[:n], lons[:n])
+		for i, meters := range lats[:n] {
+			if meters <= reach {
+				records = append(records, numbers[i])
+			}
+		}
+		n = 0
+		return len(records) <= limit
+	}
+	for record, row := range t.VisitRecords {
+		y, x := int32(lat.cells[row]), int32(lon.cells[row])
+		if y < low || y > high || y == noNumber || x == noNumber {
+			continue
+		}
+		lats[n], lons[n], numbers[n] = float64(y)/Scale, float64(x)/Scale, record
+		if n++; n == len(lats) && !measure() {
+			return nil, false
+		}
+	}
+	return records, measure()
+}
+
+// cellOf returns the millionths of degrees as a cell holds them. Degrees beyond the poles are cut.
+func cellOf(degrees float64) int32 { return int32(math.Round(min(max(degrees, -90), 90) * Scale)) }

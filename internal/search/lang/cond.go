@@ -50,7 +50,7 @@ type predicate struct {
 	recordTest func(c *Candidate) bool
 	// rowTest compiles recordTest to a test of column rows. If it is nil, rows cannot decide the condition.
 	rowTest  func(s *KindView, of RowTests) func(row int32) bool
-	near     *area    // set for a condition on the distance from a point
+	near     *Area    // set for a condition on the distance from a point
 	ids      []string // the record must have one of these ids; used in the query to the store
 	Term     *query.Predicate
 	allKinds bool // whether Term applies to all kinds; otherwise its Field is set if every kind has the same field

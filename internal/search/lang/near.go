@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/search/columns"
 	"understudy/kit/geo"
 )
 
@@ -22,8 +23,8 @@ var reachUnits = []struct {
 	meters float64
 }{{"km", 1000}, {"mi", geo.MetersPerMile}, {"m", 1}}
 
-// area is a circle on the earth.
-type area struct {
+// Area is the circle of a near:.
+type Area struct {
 	at         geo.Point
 	reach      float64 // in metres
 	longitudes map[*KindView]string
@@ -32,7 +33,7 @@ type area struct {
 
 // bindNear binds near:LATITUDE,LONGITUDE~DISTANCE. The caller must fully see both coordinates in every kind that has them.
 func (b *Binder) bindNear(n *Node, scope []*KindView) *Cond {
-	a := &area{latitudes: map[*KindView]string{}, longitudes: map[*KindView]string{}}
+	a := &Area{latitudes: map[*KindView]string{}, longitudes: map[*KindView]string{}}
 	if !a.parse(n) {
 		return b.refuse(n.at, n.end, "write near:37.8,-122.4~25mi: a latitude, a longitude, and a distance in mi, km or m")
 	}
@@ -58,7 +59,7 @@ func (b *Binder) bindNear(n *Node, scope []*KindView) *Cond {
 }
 
 // parse reads the point and the distance. It returns false if one of them is not valid.
-func (a *area) parse(n *Node) bool {
+func (a *Area) parse(n *Node) bool {
 	if n.Rel != RelIs || len(n.Values) != 2 || n.Values[0].prefix || n.Values[1].prefix {
 		return false
 	}
@@ -82,7 +83,7 @@ func (a *area) parse(n *Node) bool {
 }
 
 // distance returns the distance of a record in metres. ok is false if the record has no valid coordinates.
-func (a *area) distance(c *Candidate) (meters float64, ok bool) {
+func (a *Area) distance(c *Candidate) (meters float64, ok bool) {
 	lat, ok := c.numberOf(a.latitudes[c.View])
 	lon, ok2 := c.numberOf(a.longitudes[c.View])
 	if at := (geo.Point{Lat: lat, Lon: lon}); ok && ok2 && at.IsValid() {
@@ -96,6 +97,28 @@ func (c *Candidate) numberOf(name string) (float64, bool) {
 	text, ok := c.TextOf(name)
 	number, err := strconv.ParseFloat(text, 64)
 	return number, name != "" && ok && err == nil
+}
+
+// Area returns the circle that contains every match of the condition, that of the first near: outside a NOT or an OR. It returns nil if
+// there is none.
+func (c *Cond) Area() *Area {
+	if c.Predicate != nil {
+		return c.Predicate.near
+	}
+	if c.Op == opAnd {
+		for _, of := range c.Of {
+			if a := of.Area(); a != nil {
+				return a
+			}
+		}
+	}
+	return nil
+}
+
+// Find returns the numbers of the records in the circle by the columns of their kind, and of some that are a little outside. ok is false
+// if there are no columns for them, or if there are more than limit records. The caller must hold the table's lock.
+func (a *Area) Find(s *KindView, t *columns.Table, limit int) (records []int64, ok bool) {
+	return t.Near(a.latitudes[s], a.longitudes[s], a.at, a.reach, limit)
 }
 
 // Distance returns a function that computes the distance of a record from the point of the query's first near:, in metres. It

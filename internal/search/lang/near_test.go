@@ -16,7 +16,7 @@ func FuzzNear(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, first, second string) {
 		n := &Node{Op: OpField, Name: NearName, Values: []Value{{Text: first}, {Text: second}}}
-		var a, again area
+		var a, again Area
 		if !a.parse(n) {
 			return
 		}
@@ -33,7 +33,7 @@ func FuzzNear(f *testing.F) {
 }
 
 func TestNearHasADefaultDistance(t *testing.T) {
-	for text, want := range map[string]area{
+	for text, want := range map[string]Area{
 		"near:37.8,-122.4":      {at: geo.Point{Lat: 37.8, Lon: -122.4}, reach: 25 * 1609.344},
 		"near:37.8,-122.4~10MI": {at: geo.Point{Lat: 37.8, Lon: -122.4}, reach: 10 * 1609.344},
 		`near:"-1","2~1.5km"`:   {at: geo.Point{Lat: -1, Lon: 2}, reach: 1500},
@@ -44,7 +44,7 @@ func TestNearHasADefaultDistance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got area
+		var got Area
 		if !got.parse(tree) {
 			t.Errorf("%s is refused", text)
 		}

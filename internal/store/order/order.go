@@ -75,8 +75,14 @@ func FindPosition(c db.Conn, kind int64, id []byte) (Position, error) {
 
 // VisitPositions calls each with the positions of records, which are given by their stored ids. The order is undefined.
 func VisitPositions(c db.Conn, kind int64, ids []driver.Value, each func(Position)) error {
-	for part := range slices.Chunk(ids, db.MaxTuples) {
-		err := c.Query(selectPositions, len(part), append([]driver.Value{kind}, part...), func(r []driver.Value) error {
+	return VisitPlaces(c, selectPositions, []driver.Value{kind}, ids, each)
+}
+
+// VisitPlaces calls each with the positions that a statement returns for tuples of one value, which follow the arguments before. The
+// order is undefined.
+func VisitPlaces(c db.Conn, st *db.Statement, before, values []driver.Value, each func(Position)) error {
+	for part := range slices.Chunk(values, db.MaxTuples) {
+		err := c.Query(st, len(part), slices.Concat(before, part), func(r []driver.Value) error {
 			each(ReadPosition(r[0]))
 			return nil
 		})

@@ -83,7 +83,7 @@ func (s *Seeker) plan(q *query.RecordQuery) *seekPlan {
 
 // openStream returns an iterator over every posting at which a result may be.
 func (p *seekPlan) openStream(c db.Conn) (postings.Iterator, error) {
-	if len(p.q.IDs) == 0 {
+	if len(p.q.IDs)+len(p.q.Numbers) == 0 {
 		return p.findCandidates(c)
 	}
 	named, err := p.findNamed(c)
@@ -94,7 +94,7 @@ func (p *seekPlan) openStream(c db.Conn) (postings.Iterator, error) {
 	return postings.Intersect(named, &everyShape{up: p.q.OldestFirst, s: asked, byShape: p.byShape}), err
 }
 
-// findNamed returns the postings of the records whose ids the query names. If the effort must be constant, it returns another
+// findNamed returns the postings of the records whose ids or numbers the query names. If the effort must be constant, it returns another
 // record's postings for an id that is not stored. So the amount of reading does not reveal whether an id is stored.
 func (p *seekPlan) findNamed(c db.Conn) (*postings.Slice, error) {
 	named := &postings.Slice{Up: p.q.OldestFirst}
@@ -117,6 +117,9 @@ func (p *seekPlan) findNamed(c db.Conn) (*postings.Slice, error) {
 		if err := visit(c, k.kind.Number, ids, add); err != nil {
 			return nil, err
 		}
+		if err := k.visitNumbered(c, p.q.Numbers, add); err != nil {
+			return nil, err
+		}
 	}
 	slices.SortFunc(named.Spots, postings.Compare(p.q.OldestFirst))
 	named.Spots = slices.Compact(named.Spots)
@@ -136,6 +139,19 @@ func visitPositionsOrNext(c db.Conn, kind int64, ids []driver.Value, each func(o
 		}
 	}
 	return nil
+}
+
+var selectNumbered = &db.Statement{Head: "SELECT place FROM held WHERE place IS NOT NULL AND number IN (", Tuple: "?", Tail: ")"}
+
+// visitNumbered calls each with the positions of the records of the kind that have these numbers.
+func (k *kindPlan) visitNumbered(c db.Conn, numbers []int64, each func(order.Position)) error {
+	held := make([]driver.Value, 0, len(numbers)*len(k.shapes))
+	for _, record := range numbers {
+		for _, s := range k.shapes {
+			held = append(held, record*records.Slots+s.Slot)
+		}
+	}
+	return order.VisitPlaces(c, selectNumbered, nil, held, each)
 }
 
 // hasConstantEffort reports whether the amount of reading must not reveal what is stored.
