@@ -356,7 +356,7 @@ func noQuestions(_ *testing.T, s *seeker) {
 		{Predicates: []query.Predicate{{Field: "status"}}},
 		{Predicates: []query.Predicate{{Field: "status", Any: []string{""}}}}, {Predicates: []query.Predicate{{Any: []string{"x"}}}},
 		{Predicates: []query.Predicate{{Field: "to", Any: []string{"x"}, Number: "1"}}}, {Predicates: make([]query.Predicate, query.MaxTerms+1)},
-		{IDs: []string{"CA1"}},
+		{IDs: []string{"CA1"}}, {Numbers: []int64{1}}, {Kinds: []string{"calls"}, IDs: []string{"CA1"}, Numbers: []int64{1}},
 	} {
 		if err := s.Seek(s.Context(), q, func(query.Hit) bool { return true }); !errors.Is(err, understudy.ErrInvalid) {
 			s.Errorf("seek %+v: %v", q, err)

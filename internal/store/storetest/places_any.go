@@ -72,6 +72,15 @@ func terms(_ *testing.T, s *seeker) {
 	s.wantOf(ids(nil, sid(2), "CAunheard"), 2)
 	s.wantOf(ids(nil, "CAunheard"))
 	s.wantOf(ids([]query.Predicate{{Field: "status", Any: []string{"unheard"}}}, sid(2)))
+	byNumber := ids(nil)
+	for _, f := range s.seek(ids(nil, sid(1), sid(3))) {
+		byNumber.Numbers = append(byNumber.Numbers, f.Record.Number)
+	}
+	s.wantOf(byNumber, 3, 1)
+	byNumber.Predicates = []query.Predicate{{Field: "status", Any: []string{"unheard"}}}
+	s.wantOf(byNumber)
+	byNumber.Predicates, byNumber.Numbers = nil, []int64{1 << 40}
+	s.wantOf(byNumber)
 	status := func(word string) query.RecordQuery {
 		return ask(query.Predicate{Field: "status", Any: []string{word}})
 	}
