@@ -62,11 +62,12 @@ const OwnAsOf = OwnPrefix + "as_of"
 
 // Query parameters for lists made from records. OwnOrder "asc" returns the oldest records first. OwnSince
 // returns records that appeared or changed after the change with that number. OwnText returns records that
-// contain some words.
+// contain some words. OwnNear returns records within a distance from a point, the nearest first.
 const (
 	OwnOrder = OwnPrefix + "order"
 	OwnSince = OwnPrefix + "since"
 	OwnText  = OwnPrefix + "q"
+	OwnNear  = OwnPrefix + "near"
 )
 
 // OwnPrefix begins the names of Understudy's own query parameters. They are removed before a key is made and

@@ -139,7 +139,7 @@ func (co *composer) checkCoverage(p *composePlan) (request.Coverage, error) {
 	from, to := clockBounds(&q, p.target.Kind.Clock)
 	c, ok := co.coverage.Coverage(p.source.config.Name, p.kind.name, p.target.RootID(), q.Parent, from, to)
 	switch {
-	case !ok && (c.From == 0 || c.Above != "" || q.OldestFirst):
+	case !ok && (c.From == 0 || c.Above != "" || q.OldestFirst || p.local != nil && p.local.Near != nil):
 		return c, &compose.Uncovered{Why: p.kind.name + ": " + c.Missing}
 	case !slices.Contains(c.Shapes, q.Shape):
 		return c, &compose.Uncovered{Why: p.kind.name + ": not stored in the form that this list shows"}

@@ -307,7 +307,7 @@ func (rd *reader) answerAsOf(ctx context.Context, s *source, k *kind, a *request
 		return nil, fmt.Errorf("mirror: %w: %s is in the future", understudy.ErrInvalid, at.Format(time.RFC3339))
 	case k.name == "" || a.Target.List == nil && a.Target.Instance == nil || a.Target.HasKeyHeader():
 		return nil, fmt.Errorf("mirror: %w: no history is kept for this path", understudy.ErrInvalid)
-	case a.Local != nil && (a.Local.OldestFirst || a.Local.Since != 0 || a.Local.Text != nil):
+	case a.Local != nil && (a.Local.OldestFirst || a.Local.Since != 0 || a.Local.Text != nil || a.Local.Near != nil):
 		return nil, fmt.Errorf("mirror: %w: lists of an earlier time can't be sorted or searched", understudy.ErrInvalid)
 	}
 	ctx, cancel := context.WithTimeout(ctx, rd.env.ages().Wait)

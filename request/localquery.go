@@ -16,6 +16,8 @@ type LocalQuery struct {
 	OldestFirst bool        // whether the list begins with the oldest record
 	Since       int64       // return only records that are new or changed since the change with this number
 	Text        *query.Text // return only records that contain these words
+	// Near, if set, lists the nearest records first. It is not combined with OldestFirst.
+	Near *query.Near
 	// CanFind, if set, reports whether the caller may find a record. It is called before the list is split into
 	// pages, from one goroutine at a time.
 	CanFind func(*understudy.Record) bool

@@ -154,7 +154,8 @@ func (b *builder) diagnosticsOptions(cfg *config.Settings, p policy, d *handlerS
 // dropInOptions returns the options of a source's proxy.
 func (b *builder) dropInOptions(cfg *config.Settings, p policy, src *spec.Source, s *search.Searcher, health http.Handler) proxy.Options {
 	o, name := b.dropIn, src.Name
-	o.Source, o.Gate, o.Callers, o.Admit, o.ParseText, o.Health = src, p.gate, p.book, p.book.Admit, s.CompileText, health
+	o.Source, o.Gate, o.Callers, o.Admit, o.Health = src, p.gate, p.book, p.book.Admit, health
+	o.ParseText, o.ParseNear = s.CompileText, s.CompileNear
 	o.CurrentProxy = func() *proxy.Proxy { return b.inForce().proxies[name] }
 	o.Rate, o.Open = b.clients[name].Rate, cfg.Sources[name].Loopback
 	o.MaxBody, o.MaxWrites = int64(cfg.Limits.RequestBody), cfg.Limits.Writes

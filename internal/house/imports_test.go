@@ -93,7 +93,7 @@ var imports = map[string]string{
 		"internal/search/lang kit/csvline kit/header kit/jsonhttp kit/jsonspan kit/limiter kit/lockwatch kit/lru kit/token " +
 		"kit/tokenizer kit/xmldoc spec",
 	"internal/search/aggregate": ". internal/search/columns",
-	"internal/search/columns":   ". internal/query kit/e164 kit/jsonspan kit/lockwatch spec",
+	"internal/search/columns":   ". internal/query kit/e164 kit/geo kit/jsonspan kit/lockwatch spec",
 	"internal/search/lang":      ". internal/query kit/e164 kit/geo kit/jsonspan kit/suggest kit/tokenizer spec",
 	"internal/signin":           ". internal/smallfile kit/accesslog kit/header kit/limiter kit/lockwatch kit/token",
 	"internal/smallfile":        "",

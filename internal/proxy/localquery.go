@@ -11,7 +11,7 @@ import (
 	"understudy/request"
 )
 
-// readLocalQuery reads Understudy's own parameters order, since and q. Only lists have them. A list with one of
+// readLocalQuery reads Understudy's own parameters order, since, q and near. Only lists have them. A list with one of
 // these parameters is made from stored records.
 func (v *exchange) readLocalQuery(ask *request.Request) error {
 	if len(v.target.OwnParams) == 0 {
@@ -22,7 +22,7 @@ func (v *exchange) readLocalQuery(ask *request.Request) error {
 	given := map[string]bool{}
 	for _, p := range v.target.OwnParams {
 		switch p.Name {
-		case understudy.OwnOrder, understudy.OwnSince, understudy.OwnText:
+		case understudy.OwnOrder, understudy.OwnSince, understudy.OwnText, understudy.OwnNear:
 		default:
 			continue
 		}
@@ -40,6 +40,9 @@ func (v *exchange) readLocalQuery(ask *request.Request) error {
 			return err
 		}
 		wished = wished || some
+	}
+	if w.Near != nil && given[understudy.OwnOrder] {
+		return refuseOwn(understudy.OwnOrder, "it cannot be combined with "+understudy.OwnNear)
 	}
 	if wished {
 		ask.Local = &w
@@ -66,10 +69,14 @@ func (v *exchange) readLocalParam(w *request.LocalQuery, p understudy.Param) (wi
 		}
 		return true, v.checkChangeNumber(p.Name, w.Since)
 	}
-	if v.proxy.o.ParseText == nil {
+	switch {
+	case v.proxy.o.ParseText == nil:
 		return false, refuseOwn(p.Name, "search is not available here")
+	case p.Name == understudy.OwnNear:
+		w.Near, err = v.proxy.o.ParseNear(v.r.Context(), v.caller, v.target, p.Value)
+	default:
+		w.Text, w.CanFind, err = v.proxy.o.ParseText(v.caller, v.target, p.Value)
 	}
-	w.Text, w.CanFind, err = v.proxy.o.ParseText(v.caller, v.target, p.Value)
 	if err != nil {
 		return false, fmt.Errorf("proxy: %s: %w", p.Name, err)
 	}

@@ -28,6 +28,15 @@ func TestWishesOfARequest(t *testing.T) {
 		}
 		return &query.Text{Words: []string{text}}, func(r *understudy.Record) bool { return r.ID == text }, nil
 	}
+	b.Proxy.o.ParseNear = func(_ context.Context, c understudy.Caller, target *spec.Target, text string) (*query.Near, error) {
+		if c.Name == "" || target.Kind.Name != "calls" {
+			t.Errorf("asked for %+v, %+v", c, target)
+		}
+		if text == "here" {
+			return nil, fmt.Errorf("search: %w: write near:37.8,-122.4~25mi", understudy.ErrInvalid)
+		}
+		return &query.Near{Numbers: []int64{int64(len(text))}}, nil
+	}
 	for _, test := range []struct {
 		query, secret string
 		status        int
@@ -49,6 +58,10 @@ func TestWishesOfARequest(t *testing.T) {
 		{"understudy.as_of=2026-01-01&understudy.as_of=2026-02-01", demo, 400, "understudy.as_of: write it only once"},
 		{"understudy.order=asc&understudy.as_of=2026-01-01", demo, 400, "cannot be combined with understudy.as_of"},
 		{"understudy.q=(", demo, 400, "character 1"},
+		{"understudy.near=1,2&understudy.q=anna", demo, 200, "text anna near 3"},
+		{"understudy.near=here", demo, 400, "write near:37.8"},
+		{"understudy.near=1,2&understudy.order=asc", demo, 400, "cannot be combined with understudy.near"},
+		{"understudy.near=1,2&understudy.near=1,2", demo, 400, "understudy.near: write it only once"},
 	} {
 		b.script.asked = nil
 		w := b.ask("GET", root+"/Calls.json?"+test.query, test.secret)
@@ -95,6 +108,9 @@ func saysOf(a request.Request) string {
 		if a.Local.CanFind == nil || !a.Local.CanFind(&understudy.Record{ID: "anna"}) || a.Local.CanFind(&understudy.Record{}) {
 			out = append(out, "without its condition")
 		}
+	}
+	if a.Local.Near != nil {
+		out = append(out, fmt.Sprint("near ", a.Local.Near.Numbers[0]))
 	}
 	return strings.Join(out, " ")
 }

@@ -115,6 +115,8 @@ type Options struct {
 	Lists *limiter.Limiter
 	// Unread counts the memory of responses until clients have read them. If Unread is nil, this memory is not counted.
 	Unread Unread
+	// ParseNear parses understudy.near for a caller. Its errors are those of ParseText.
+	ParseNear func(ctx context.Context, c understudy.Caller, t *spec.Target, text string) (*query.Near, error)
 	// ParseText parses understudy.q for a caller. It returns the query for the store, and a filter for the hits (nil
 	// means all hits). Its errors are ErrInvalid with a text for the caller, and ErrForbidden. If ParseText is nil, text
 	// search is not available.

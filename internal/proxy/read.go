@@ -120,7 +120,7 @@ func (p *Proxy) waitForPlace(ctx context.Context, t *spec.Target, credential str
 
 // readAction returns the audit action of a read.
 func readAction(t *spec.Target) understudy.Action {
-	_, searched := t.OwnParams.Get(understudy.OwnText)
+	searched := slices.ContainsFunc(t.OwnParams, isSearch)
 	switch {
 	case t.Instance != nil:
 		return understudy.ActionRecord
@@ -128,6 +128,11 @@ func readAction(t *spec.Target) understudy.Action {
 		return understudy.ActionSearch
 	}
 	return understudy.ActionList
+}
+
+// isSearch reports whether a parameter searches the records of a list.
+func isSearch(p understudy.Param) bool {
+	return p.Name == understudy.OwnText || p.Name == understudy.OwnNear
 }
 
 // logAction writes an audit entry before the caller gets a response or an action is performed. p is the page of
@@ -157,8 +162,10 @@ func (v *exchange) logAction(a understudy.Action, p *understudy.Page, what strin
 				e.Values = append(e.Values, q.Value)
 			}
 		}
-		if text, ok := v.target.OwnParams.Get(understudy.OwnText); ok {
-			e.Values = append(e.Values, text)
+		for _, p := range v.target.OwnParams {
+			if isSearch(p) {
+				e.Values = append(e.Values, p.Value)
+			}
 		}
 	}
 	return v.proxy.o.Audit.RecordAction(v.r.Context(), e)

@@ -62,6 +62,15 @@ type Predicate struct {
 	From, To int64
 }
 
+// Near selects the records within a distance from a point, and orders them by their distance.
+type Near struct {
+	// Distance returns the distance of a record in metres. ok is false if the record is too far away, has no coordinates, or is hidden
+	// from the caller. Only one goroutine at a time may call Distance.
+	Distance func(*understudy.Record) (meters float64, ok bool)
+	// Numbers, if not nil, contains the number of every record that is near enough.
+	Numbers []int64
+}
+
 // RowRule tells a store which records of a kind a caller may find.
 type RowRule struct {
 	// CanFind reports whether a record may be found. It is safe for concurrent use.

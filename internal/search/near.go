@@ -4,10 +4,15 @@ package search
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"time"
 
+	"understudy"
 	"understudy/internal/query"
+	"understudy/internal/search/columns"
 	"understudy/internal/search/lang"
+	"understudy/spec"
 )
 
 // narrow makes the store queries of a search near a point ask for the records that the columns find there. It returns the plan
@@ -24,7 +29,7 @@ func (s *Searcher) narrow(ctx context.Context, q *lang.BoundQuery, plan []lang.S
 			return plan
 		}
 		for name, view := range of.Views {
-			numbers, ok := s.findNear(ctx, area, view)
+			numbers, ok := findNear(ctx, s.tables, s.o.Limits.Sum, area, view)
 			if !ok {
 				return plan
 			}
@@ -39,12 +44,13 @@ func (s *Searcher) narrow(ctx context.Context, q *lang.BoundQuery, plan []lang.S
 }
 
 // findNear returns the numbers of a kind's records in a circle, and of some a little outside. ok is false if the columns cannot tell. The
-// first call starts to fill the columns in the background, and waits as long as a sum does.
-func (s *Searcher) findNear(ctx context.Context, area *lang.Area, view *lang.KindView) (numbers []int64, ok bool) {
-	limited, cancel := context.WithTimeout(ctx, s.o.Limits.Sum)
+// first call starts to fill the columns in the background, and waits for them.
+func findNear(ctx context.Context, tables *columns.Set, wait time.Duration, area *lang.Area, view *lang.KindView) (
+	numbers []int64, ok bool) {
+	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	t := s.tables.Table(view.Source, view.Kind)
-	if state, err := s.tables.Refresh(ctx, limited.Done(), t, true); err != nil || !state.Current || !state.Complete {
+	t := tables.Table(view.Source, view.Kind)
+	if state, err := tables.Refresh(ctx, limited.Done(), t, true); err != nil || !state.Current || !state.Complete {
 		return nil, false
 	}
 	t.Lock()
@@ -52,5 +58,34 @@ func (s *Searcher) findNear(ctx context.Context, area *lang.Area, view *lang.Kin
 	if !t.IsComplete() { // it was emptied meanwhile
 		return nil, false
 	}
-	return area.Find(view, t, query.MaxNumbers)
+	at, reach, latitude, longitude := area.Circle(view)
+	return t.FindNear(at, reach, latitude, longitude, query.MaxNumbers)
+}
+
+// CompileNear compiles the value of a near: to an order of the list of a target. It returns a *query.SyntaxError, ErrInvalid or
+// ErrForbidden.
+func (s *Searcher) CompileNear(ctx context.Context, c understudy.Caller, t *spec.Target, text string) (*query.Near, error) {
+	if t.Kind == nil {
+		return nil, fmt.Errorf("search: %w: this path has no list of records", understudy.ErrInvalid)
+	}
+	ask := query.SearchRequest{Text: lang.NearName + ":" + text, Source: t.Key.Source, Kinds: []string{t.Kind.Name}}
+	q, err := s.read(c, &ask, s.o.Now())
+	switch {
+	case err != nil:
+		return nil, err
+	case q.Cond.Predicate == nil || q.Cond.Area() == nil:
+		return nil, newInvalid("write only a latitude, a longitude and a distance, like 37.8,-122.4~25mi")
+	}
+	in, distance := q.Views[0], q.Cond.Distance()
+	near := &query.Near{Distance: func(r *understudy.Record) (float64, bool) {
+		var c lang.Candidate
+		if !in.Read(&c, r) || !q.Cond.Match(&c) {
+			return 0, false
+		}
+		return distance(&c)
+	}}
+	if in.Rule == nil {
+		near.Numbers, _ = findNear(ctx, s.tables, s.o.Limits.Sum, q.Cond.Area(), in)
+	}
+	return near, nil
 }

@@ -263,9 +263,32 @@ func TestNearFiltersLists(t *testing.T) {
 			t.Errorf("%s at %v,%v is near: %t, want %t", p.id, p.lat, p.lon, got, want)
 		}
 	}
+	near, err := s.CompileNear(t.Context(), as("seer"), target, "37.8,-122.4~30km")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range places {
+		body := fmt.Sprintf(`{"id":%q,"at":{"lat":%f,"lng":"%f"}}`, p.id, p.lat, p.lon)
+		meters, got := near.Distance(&understudy.Record{Source: "maps", Kind: "places", ID: p.id, Body: []byte(body)})
+		want := p.miles(37.8, -122.4) * 1609.344
+		if got != (want <= 30_000) || got && math.Abs(meters-want) > 1 {
+			t.Errorf("%s at %v,%v: %v m, %t; want %v m", p.id, p.lat, p.lon, meters, got, want)
+		}
+	}
+	if near.Numbers == nil {
+		t.Error("the columns name no records")
+	}
 	for _, role := range []string{"nolat", "nolng"} {
 		if _, _, err := s.CompileText(as(role), target, "near:37.8,-122.4"); !errors.Is(err, understudy.ErrForbidden) {
 			t.Errorf("%s: %v, want ErrForbidden", role, err)
+		}
+		if _, err := s.CompileNear(t.Context(), as(role), target, "37.8,-122.4"); !errors.Is(err, understudy.ErrForbidden) {
+			t.Errorf("%s: %v, want ErrForbidden", role, err)
+		}
+	}
+	for _, text := range []string{"", "37.8", "1,2 or id:p1", "1,2) (id:p1", "1,2 id:p1"} {
+		if _, err := s.CompileNear(t.Context(), as("seer"), target, text); !errors.Is(err, understudy.ErrInvalid) {
+			t.Errorf("%q: %v, want ErrInvalid", text, err)
 		}
 	}
 }

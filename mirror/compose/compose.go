@@ -119,7 +119,10 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	l.seek = query.RecordQuery{Source: src.Name, Kinds: []string{t.Kind.Name}, Shape: l.req.shape()}
 	if w := o.Local; w != nil {
 		l.seek.OldestFirst, l.seek.Since, l.seek.Text = w.OldestFirst, w.Since, w.Text
-		if w.OldestFirst && o.NewestFirstOnly {
+		if w.Near != nil {
+			l.seek.Numbers = w.Near.Numbers
+		}
+		if (w.OldestFirst || w.Near != nil) && o.NewestFirstOnly {
 			return nil, fmt.Errorf("%w: this list can only be read newest first", understudy.ErrInvalid)
 		}
 	}
@@ -147,7 +150,8 @@ func New(src *spec.Source, t *spec.Target, o Options) (*List, error) {
 	if w := o.Local; w != nil {
 		l.seek.From = max(l.seek.From, w.From)
 		l.seek.Rule = w.Predicates
-		l.isEmpty = l.isEmpty || w.Text != nil && w.Text.Op == query.TextNone
+		noneNear := w.Near != nil && w.Near.Numbers != nil && len(w.Near.Numbers) == 0
+		l.isEmpty = l.isEmpty || noneNear || w.Text != nil && w.Text.Op == query.TextNone
 	}
 	l.begin()
 	return l, nil
@@ -283,6 +287,11 @@ func (l *List) Fill(ctx context.Context, s Store) error {
 			return err
 		}
 		l.SetStart(place)
+	}
+	if w := l.req.options.Local; w != nil && w.Near != nil {
+		n := &byDistance{store: s, list: l, near: w.Near}
+		defer func() { l.seen = rowCount{rows: int64(len(n.found)), all: true} }() // it reads the whole list
+		s = n
 	}
 	for ok := true; ok; ok = l.NeedAnotherPass() {
 		if err := s.Seek(ctx, l.seek, l.Take); err != nil {

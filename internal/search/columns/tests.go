@@ -118,14 +118,16 @@ func (t *Table) Times(field string) func(row int32) int64 {
 	return nil
 }
 
-// Near returns the numbers of the records whose coordinates are at most reach metres from a point, and of some that are up to a metre
-// farther. ok is false if a field has no column of degrees, or if there are more than limit records. The caller must hold the
-// table's lock.
-func (t *Table) Near(latitude, longitude string, at geo.Point, reach float64, limit int) (records []int64, ok bool) {
+// FindNear returns the numbers of the records whose coordinates are at most reach metres from a point, and of some that are up to a metre
+// farther; it is not nil if ok. ok is false if a field has no column of degrees, or if there are more than limit records. The caller
+// must hold the table's lock.
+func (t *Table) FindNear(at geo.Point, reach float64, latitude, longitude string, limit int) (
+	records []int64, ok bool) {
 	lat, lon := t.Column(latitude), t.Column(longitude)
 	if lat == nil || lon == nil || lat.Sort != Degrees || lon.Sort != Degrees {
 		return nil, false
 	}
+	records = []int64{}
 	reach++
 	band := reach / geo.EarthRadius * 180 / math.Pi
 	low, high := cellOf(at.Lat-band), cellOf(at.Lat+band)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"understudy"
-	"understudy/internal/search/columns"
 	"understudy/kit/geo"
 )
 
@@ -115,10 +114,9 @@ func (c *Cond) Area() *Area {
 	return nil
 }
 
-// Find returns the numbers of the records in the circle by the columns of their kind, and of some that are a little outside. ok is false
-// if there are no columns for them, or if there are more than limit records. The caller must hold the table's lock.
-func (a *Area) Find(s *KindView, t *columns.Table, limit int) (records []int64, ok bool) {
-	return t.Near(a.latitudes[s], a.longitudes[s], a.at, a.reach, limit)
+// Circle returns the center and the radius in metres, and the names of a kind's fields with coordinates, or "".
+func (a *Area) Circle(s *KindView) (at geo.Point, reach float64, latitude, longitude string) {
+	return a.at, a.reach, a.latitudes[s], a.longitudes[s]
 }
 
 // Distance returns a function that computes the distance of a record from the point of the query's first near:, in metres. It
