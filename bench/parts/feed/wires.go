@@ -27,7 +27,7 @@ type wire struct {
 
 var wires = []wire{
 	{"server-sent events", func(ctx context.Context, address string) (*listener, error) { return listen(ctx, address, "after=now") }},
-	{"frames", listenFrames}, {"gRPC", listenGRPC},
+	{"frames", listenFrames}, {"gRPC", listenGRPC}, {"gRPC, 50 streams on a connection", new(sharedGRPC).listen},
 }
 
 // MeasureWires times a change from before the question that brings it to its last event at 1,000 subscribers of one wire. The wires take
@@ -112,21 +112,48 @@ func listenFrames(ctx context.Context, address string) (*listener, error) {
 	}}, nil
 }
 
-// listenGRPC opens a connection of grpc-go with one stream.
-func listenGRPC(ctx context.Context, address string) (*listener, error) {
-	conn, err := grpc.NewClient("passthrough:///"+strings.TrimPrefix(address, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()),
+// dialGRPC returns a connection of grpc-go.
+func dialGRPC(address string) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///"+strings.TrimPrefix(address, "http://"), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithReadBufferSize(4<<10), grpc.WithWriteBufferSize(4<<10))
+}
+
+// listenGRPC opens a connection with one stream.
+func listenGRPC(ctx context.Context, address string) (*listener, error) {
+	conn, err := dialGRPC(address)
 	if err != nil {
 		return nil, err
 	}
+	return follow(ctx, conn, conn.Close)
+}
+
+// sharedGRPC opens streams, each fifty of them on one connection. One goroutine may use it.
+type sharedGRPC struct {
+	conn *grpc.ClientConn
+	used int
+}
+
+func (s *sharedGRPC) listen(ctx context.Context, address string) (l *listener, err error) {
+	const each = 50
+	if s.used++; s.used%each == 1 {
+		if s.conn, err = dialGRPC(address); err != nil {
+			return nil, err
+		}
+		return follow(ctx, s.conn, s.conn.Close)
+	}
+	return follow(ctx, s.conn, func() error { return nil }) // the first one closes it
+}
+
+// follow opens a stream.
+func follow(ctx context.Context, conn *grpc.ClientConn, end func() error) (*listener, error) {
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, feedpb.FollowProcedure)
 	if err == nil {
 		err = errors.Join(stream.SendMsg(&feedpb.FollowRequest{After: "now"}), stream.CloseSend())
 	}
 	if err != nil {
-		return nil, errors.Join(err, conn.Close())
+		return nil, errors.Join(err, end())
 	}
-	return &listener{end: conn.Close, follow: func(take func(cursor string)) error {
+	return &listener{end: end, follow: func(take func(cursor string)) error {
 		for {
 			m := &feedpb.FollowResponse{}
 			if err := stream.RecvMsg(m); err != nil {
