@@ -85,7 +85,7 @@ var imports = map[string]string{
 	"internal/jobs": ". internal/jsonapi kit/jsonhttp kit/lockwatch kit/retry kit/semaphore",
 	"internal/proxy": ". internal/access internal/query internal/tracing kit/accesslog kit/charset kit/header kit/httprange " +
 		"kit/jsonhttp kit/limiter kit/lockwatch kit/lru kit/suggest request spec spec/auth spec/paging",
-	"internal/query":         ". kit/jsonspan spec",
+	"internal/query":         ". kit/geo kit/jsonspan spec",
 	"internal/checktest":     "",
 	"internal/randomapitest": "",
 	"internal/sample":        "",
@@ -177,8 +177,9 @@ var imports = map[string]string{
 		"kit/charset request spec",
 	"internal/viewer/administration": ". internal/viewer/page internal/viewer/people internal/viewer/plan " +
 		"internal/watch request",
+	"internal/viewer/geomap": "internal/query kit/geo",
 	"internal/viewer/list": ". internal/access internal/crawl/overlap internal/export internal/query internal/viewer/actions " +
-		"internal/viewer/page internal/viewer/plan kit/csvline kit/cycle kit/jsonspan kit/limiter request spec",
+		"internal/viewer/geomap internal/viewer/page internal/viewer/plan kit/csvline kit/cycle kit/geo kit/jsonspan kit/limiter request spec",
 	"internal/viewer/trail": ". internal/audit internal/viewer/page internal/viewer/plan kit/csvline",
 	"internal/viewer/page": ". internal/access internal/actions internal/audit internal/credentials internal/export " +
 		"internal/forecast internal/query internal/signin internal/viewer/plan kit/accesslog kit/charset kit/header " +

@@ -70,7 +70,9 @@ type SearchResult struct {
 	// if the text names neither. A record in it exists, and the caller may see it.
 	Named NamedTarget `json:"meant,omitzero"`
 	Hits  []SearchHit `json:"hits"`
-	Next  string      `json:"next,omitempty"` // the cursor of the following hits; "" if there are none
+	// Near is the circle of the first near:, or nil.
+	Near *Circle `json:"-"`
+	Next string  `json:"next,omitempty"` // the cursor of the following hits; "" if there are none
 	// Partial is true if the time limit or another limit ended the search before Limit hits were found. Next
 	// continues there.
 	Partial bool `json:"partial,omitempty"`

@@ -2,7 +2,10 @@
 
 package query
 
-import "understudy"
+import (
+	"understudy"
+	"understudy/kit/geo"
+)
 
 // OrderKey is the position of a record among the records of its kind, in the order of the upstream's lists. A
 // record that no list page has shown is ordered by its clock. A larger key is nearer to the top of the list. All
@@ -60,6 +63,19 @@ type Predicate struct {
 	Number string
 	// From and To limit a time to [From, To) in Unix seconds; 0 means no limit. They are used only without Any and Number.
 	From, To int64
+}
+
+// Circle is an area on the earth.
+type Circle struct {
+	At     geo.Point
+	Meters float64    // the radius
+	Unit   LengthUnit // the unit in which a person wrote the radius
+}
+
+// LengthUnit is a unit of length, such as mi.
+type LengthUnit struct {
+	Name   string
+	Meters float64
 }
 
 // Near selects the records within a distance from a point, and orders them by their distance.

@@ -84,6 +84,9 @@ func (v *execution) find(ctx context.Context) (*query.SearchResult, error) {
 	limited, cancel := context.WithTimeout(ctx, v.s.o.Limits.Time)
 	defer cancel()
 	v.result = query.SearchResult{Query: v.q.Tree.String(), Hits: []query.SearchHit{}, Notes: []string{}}
+	if area := v.q.Cond.Area(); area != nil {
+		v.result.Near = &area.Circle
+	}
 	if v.request.CountOnly {
 		if err := v.count(ctx); err != nil {
 			return nil, err

@@ -58,8 +58,8 @@ func findNear(ctx context.Context, tables *columns.Set, wait time.Duration, area
 	if !t.IsComplete() { // it was emptied meanwhile
 		return nil, false
 	}
-	at, reach, latitude, longitude := area.Circle(view)
-	return t.FindNear(at, reach, latitude, longitude, query.MaxNumbers)
+	latitude, longitude := area.Fields(view)
+	return t.FindNear(area.Circle.At, area.Circle.Meters, latitude, longitude, query.MaxNumbers)
 }
 
 // CompileNear compiles the value of a near: to an order of the list of a target. It returns a *query.SyntaxError, ErrInvalid or

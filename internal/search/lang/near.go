@@ -7,25 +7,22 @@ import (
 	"strings"
 
 	"understudy"
+	"understudy/internal/query"
 	"understudy/kit/geo"
 )
 
 // NearName is the name of the condition on a record's distance from a point, and of the order by that distance.
 const NearName = "near"
 
-// defaultReach is the distance of near: if the query has none, in metres. It is Twilio's default for its filter Distance.
-const defaultReach = 25 * geo.MetersPerMile
+// defaultReach is the distance of near: if the query has none, in miles. It is Twilio's default for its filter Distance.
+const defaultReach = 25
 
-// reachUnits are the units of a distance, in metres. mi stands before m, because a distance in metres ends in m alone.
-var reachUnits = []struct {
-	name   string
-	meters float64
-}{{"km", 1000}, {"mi", geo.MetersPerMile}, {"m", 1}}
+// reachUnits are the units of a distance. mi stands before m, because a distance in metres ends in m alone.
+var reachUnits = []query.LengthUnit{{Name: "mi", Meters: geo.MetersPerMile}, {Name: "km", Meters: 1000}, {Name: "m", Meters: 1}}
 
-// Area is the circle of a near:.
+// Area is the circle of a near:, with the coordinates of each kind.
 type Area struct {
-	at         geo.Point
-	reach      float64 // in metres
+	Circle     query.Circle
 	longitudes map[*KindView]string
 	latitudes  map[*KindView]string
 }
@@ -53,7 +50,7 @@ func (b *Binder) bindNear(n *Node, scope []*KindView) *Cond {
 	}
 	return fieldCond(&predicate{Node: n, Fields: a.latitudes, near: a, recordTest: func(c *Candidate) bool {
 		distance, ok := a.distance(c)
-		return ok && distance <= a.reach
+		return ok && distance <= a.Circle.Meters
 	}})
 }
 
@@ -65,16 +62,17 @@ func (a *Area) parse(n *Node) bool {
 	longitude, reach, hasReach := strings.Cut(n.Values[1].Text, "~")
 	lat, err := strconv.ParseFloat(n.Values[0].Text, 64)
 	lon, err2 := strconv.ParseFloat(longitude, 64)
-	if a.at = (geo.Point{Lat: lat, Lon: lon}); err != nil || err2 != nil || !a.at.IsValid() {
+	a.Circle = query.Circle{At: geo.Point{Lat: lat, Lon: lon}, Meters: defaultReach * geo.MetersPerMile, Unit: reachUnits[0]}
+	if err != nil || err2 != nil || !a.Circle.At.IsValid() {
 		return false
 	}
-	if a.reach = defaultReach; !hasReach {
+	if !hasReach {
 		return true
 	}
 	for _, unit := range reachUnits {
-		if number, ok := strings.CutSuffix(strings.ToLower(reach), unit.name); ok {
+		if number, ok := strings.CutSuffix(strings.ToLower(reach), unit.Name); ok {
 			length, err := strconv.ParseFloat(number, 64)
-			a.reach = length * unit.meters
+			a.Circle.Meters, a.Circle.Unit = length*unit.Meters, unit
 			return err == nil && length >= 0
 		}
 	}
@@ -86,7 +84,7 @@ func (a *Area) distance(c *Candidate) (meters float64, ok bool) {
 	lat, ok := c.numberOf(a.latitudes[c.View])
 	lon, ok2 := c.numberOf(a.longitudes[c.View])
 	if at := (geo.Point{Lat: lat, Lon: lon}); ok && ok2 && at.IsValid() {
-		return a.at.DistanceTo(at), true
+		return a.Circle.At.DistanceTo(at), true
 	}
 	return 0, false
 }
@@ -114,9 +112,9 @@ func (c *Cond) Area() *Area {
 	return nil
 }
 
-// Circle returns the center and the radius in metres, and the names of a kind's fields with coordinates, or "".
-func (a *Area) Circle(s *KindView) (at geo.Point, reach float64, latitude, longitude string) {
-	return a.at, a.reach, a.latitudes[s], a.longitudes[s]
+// Fields returns the names of a kind's fields with coordinates, or "".
+func (a *Area) Fields(s *KindView) (latitude, longitude string) {
+	return a.latitudes[s], a.longitudes[s]
 }
 
 // Distance returns a function that computes the distance of a record from the point of the query's first near:, in metres. It

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"understudy/internal/query"
 	"understudy/kit/geo"
 )
 
@@ -20,25 +21,25 @@ func FuzzNear(f *testing.F) {
 		if !a.parse(n) {
 			return
 		}
-		if !a.at.IsValid() || !(a.reach >= 0) {
-			t.Errorf("%q is %v within %v m", n.String(), a.at, a.reach)
+		if !a.Circle.At.IsValid() || !(a.Circle.Meters >= 0) {
+			t.Errorf("%q is %v within %v m", n.String(), a.Circle.At, a.Circle.Meters)
 		}
 		tree, err := Parse(n.String())
 		if err != nil || !again.parse(tree) {
 			t.Errorf("%q: %v", n.String(), err)
-		} else if again.at != a.at || again.reach != a.reach {
-			t.Errorf("%q is %v within %v m, want %v within %v", n.String(), again.at, again.reach, a.at, a.reach)
+		} else if again.Circle.At != a.Circle.At || again.Circle.Meters != a.Circle.Meters {
+			t.Errorf("%q is %v within %v m, want %v within %v", n.String(), again.Circle.At, again.Circle.Meters, a.Circle.At, a.Circle.Meters)
 		}
 	})
 }
 
 func TestNearHasADefaultDistance(t *testing.T) {
-	for text, want := range map[string]Area{
-		"near:37.8,-122.4":      {at: geo.Point{Lat: 37.8, Lon: -122.4}, reach: 25 * 1609.344},
-		"near:37.8,-122.4~10MI": {at: geo.Point{Lat: 37.8, Lon: -122.4}, reach: 10 * 1609.344},
-		`near:"-1","2~1.5km"`:   {at: geo.Point{Lat: -1, Lon: 2}, reach: 1500},
-		"near:0,0~250m":         {reach: 250},
-		"near:90,-180~1e3km":    {at: geo.Point{Lat: 90, Lon: -180}, reach: 1e6},
+	for text, want := range map[string]query.Circle{
+		"near:37.8,-122.4":      {At: geo.Point{Lat: 37.8, Lon: -122.4}, Meters: 25 * 1609.344},
+		"near:37.8,-122.4~10MI": {At: geo.Point{Lat: 37.8, Lon: -122.4}, Meters: 10 * 1609.344},
+		`near:"-1","2~1.5km"`:   {At: geo.Point{Lat: -1, Lon: 2}, Meters: 1500},
+		"near:0,0~250m":         {Meters: 250},
+		"near:90,-180~1e3km":    {At: geo.Point{Lat: 90, Lon: -180}, Meters: 1e6},
 	} {
 		tree, err := Parse(text)
 		if err != nil {
@@ -48,8 +49,8 @@ func TestNearHasADefaultDistance(t *testing.T) {
 		if !got.parse(tree) {
 			t.Errorf("%s is refused", text)
 		}
-		if got.at != want.at || math.Abs(got.reach-want.reach) > 1e-9 {
-			t.Errorf("%s is %v within %v m, want %v within %v", text, got.at, got.reach, want.at, want.reach)
+		if got.Circle.At != want.At || math.Abs(got.Circle.Meters-want.Meters) > 1e-9 {
+			t.Errorf("%s is %v within %v m, want %v within %v", text, got.Circle.At, got.Circle.Meters, want.At, want.Meters)
 		}
 	}
 }

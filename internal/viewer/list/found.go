@@ -7,14 +7,17 @@ import (
 	"errors"
 	"html/template"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/query"
+	"understudy/internal/viewer/geomap"
 	"understudy/internal/viewer/page"
 	"understudy/internal/viewer/plan"
+	"understudy/kit/geo"
 	"understudy/spec"
 )
 
@@ -30,7 +33,8 @@ type foundPage struct {
 	Tables   []page.Table // the found records as one table for each kind, if the reader prefers tables; else nil
 	Lists    []page.Link  // for each kind, a link to its found records as a list
 	View     viewForm
-	SumsHref string // the address of the page with sums over the found records; empty if there are no sums
+	Map      *geomap.Map // the records around the point of a near:; nil if there is none
+	SumsHref string      // the address of the page with sums over the found records; empty if there are no sums
 	Select   selection
 }
 
@@ -71,7 +75,11 @@ func (sv searchView) find() (out *foundPage, wrong *page.Pointer, err error) {
 		return nil, nil, err
 	}
 	p := &foundPage{Notes: noteFound(sv.q, r, nil, nil), Chips: sv.request.chips(sv.q)}
-	p.Hits = sv.foundHits(sv.q.Rights.Hits(sv.q.Ctx, r))
+	hits := sv.q.Rights.Hits(sv.q.Ctx, r)
+	p.Hits = sv.foundHits(hits)
+	if r.Near != nil {
+		p.Map = geomap.New(r.Near, placesOf(hits, p.Hits))
+	}
 	if len(p.Hits) > 0 {
 		p.Select = newSelection(sv.q, sv.request.address(""), searchForm, sv.request.form, sv.q.Rights.CanSeeAnyNotes(sv.q.Clock.AsOf))
 	}
@@ -150,6 +158,19 @@ func (sv searchView) listLinks(found []foundHit) []page.Link {
 				all = append(all, page.Link{Href: k.Href + plan.WithQuery(understudy.Query{{Name: paramText, Value: text}}),
 					Text: plan.UpperFirst(k.Spec.Title)})
 			}
+		}
+	}
+	return all
+}
+
+// placesOf returns the records that have coordinates.
+func placesOf(hits []page.Hit, shown []foundHit) (all []geomap.Place) {
+	for i, h := range hits {
+		latitude, longitude := h.Kind.Spec.Coordinates()
+		lat, err := strconv.ParseFloat(h.Row.Field(latitude).Text, 64)
+		lon, err2 := strconv.ParseFloat(h.Row.Field(longitude).Text, 64)
+		if at := (geo.Point{Lat: lat, Lon: lon}); err == nil && err2 == nil && at.IsValid() {
+			all = append(all, geomap.Place{At: at, Title: shown[i].Title.Text, Href: shown[i].Title.Href})
 		}
 	}
 	return all

@@ -96,7 +96,10 @@ func TestSearchShowsTheNearestFirst(t *testing.T) {
 	checktest.True(t, order[0] > 0 && slices.IsSorted(order), "the places p1, p0 and p2 are at %v of the page", order)
 	checktest.Contains(t, page, `value="near" selected`, "the order of the page")
 	checktest.Contains(t, h.Page(query, viewertest.All), "nearest first", "a page near a point")
+	checktest.Contains(t, page, `aria-label="A map of the 3 results on this page around 37.8, -122.4. The nearest is 0.7 mi away."`, "the map")
+	checktest.Equal(t, strings.Count(page, `class="dot"`), 3, "places on the map")
 	plain := h.Page("/search?source=maps&q=p1", viewertest.All)
+	checktest.True(t, !strings.Contains(plain, `class="map"`), "a page without a point has a map")
 	checktest.True(t, !strings.Contains(plain, "nearest first"), "a page without a point offers the order")
 	for path, browser := range map[string]viewertest.Browser{
 		"/search?source=maps&q=p1&sort=near": viewertest.All, query + "&sort=near": viewertest.Support,
