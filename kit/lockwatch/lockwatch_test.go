@@ -15,15 +15,20 @@ import (
 	"understudy/internal/sample"
 )
 
-// watch begins to watch all locks, and forgets what was recorded before.
+// watch begins to watch all locks, and forgets what was recorded before. After the test it forgets what the test has recorded.
 func watch(t testing.TB, long time.Duration) {
 	t.Helper()
+	forget()
+	Start(time.Now, long)
+	t.Cleanup(func() { Stop(); forget() })
+}
+
+// forget deletes what was recorded.
+func forget() {
 	ordering.Lock()
+	defer ordering.Unlock()
 	records, findings = nil, nil
 	clear(edges)
-	ordering.Unlock()
-	Start(time.Now, long)
-	t.Cleanup(Stop)
 }
 
 // line returns the function and line that is some lines below its caller, as a report names it.
