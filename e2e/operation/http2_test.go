@@ -40,6 +40,8 @@ func TestHTTP2Conformance(t *testing.T) {
 		"6.5.3 Sends multiple values of SETTINGS_INITIAL_WINDOW_SIZE",
 		"8.1.2.2 Sends a HEADERS frame that contains the connection-specific header field",
 		`8.1.2.2 Sends a HEADERS frame that contains the TE header field with any value other than "trailers"`,
+		// On a busy machine the stream is answered and closed before the second frame arrives, which must then be ignored (RFC 9113, 5.1).
+		"6.9.1 Sends multiple WINDOW_UPDATE frames increasing the flow control window to above 2^31-1 on a stream",
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	checktest.MustNoError(t, err, "listen")
