@@ -85,7 +85,7 @@ func (people) IdentifyPerson(r *http.Request) (understudy.Caller, error) {
 
 // counter is a feed behind a server. Each of its changes is an increment.
 type counter struct {
-	*table
+	table  *table
 	feed   *feed.Feed
 	server *httptest.Server
 }
@@ -116,16 +116,16 @@ func openCounter(t *testing.T) *counter {
 
 // add makes n changes.
 func (c *counter) add(n int) {
-	c.mu.Lock()
+	c.table.mu.Lock()
 	for range n {
-		n := int64(len(c.rows) + 1)
+		n := int64(len(c.table.rows) + 1)
 		ch := understudy.Change{N: n, Source: "twilio", Record: 100 + n, Version: 1000 + n, Kind: "calls", ID: fmt.Sprint("CA", n),
 			Type: understudy.Appeared, At: time.Date(2026, 6, 1, 12, 0, int(n), int(n), time.UTC)}
 		if n%3 == 0 {
 			ch.Type, ch.Fields = understudy.Changed, understudy.NewNames("status", "end_time")
 		}
-		c.rows = append(c.rows, ch)
+		c.table.rows = append(c.table.rows, ch)
 	}
-	c.mu.Unlock()
+	c.table.mu.Unlock()
 	c.feed.NotifyPage(request.PageSaved{Changes: []understudy.Change{{Source: "twilio"}}})
 }
