@@ -39,8 +39,22 @@ type Event struct {
 	Cursor []byte             // the position after this event
 
 	at      int64         // the number of the last change that was yielded or is hidden from the subscriber
-	view    *maskedChange // the shared view of the change
+	view    *maskedChange // the shared view of the change; nil for other events
 	hasMore bool          // whether more changes may follow an EventRead at once
+}
+
+// Encode returns what encode makes of the event. For a change it is called once for all subscribers of a role, whichever wire they
+// use, so every caller must pass the same function.
+func (e *Event) Encode(encode func(*Event) []byte) []byte {
+	if e.view == nil {
+		return encode(e)
+	}
+	if encoded := e.view.encoded.Load(); encoded != nil {
+		return *encoded
+	}
+	encoded := encode(e)
+	e.view.encoded.Store(&encoded)
+	return encoded
 }
 
 // Subscription is a request for changes that passed all checks. One goroutine at a time may use it.
@@ -54,7 +68,7 @@ type Subscription struct {
 	start  int64  // the number of the change after which the subscription begins
 	leave  func() // gives the subscriber's place back; nil if it takes none
 
-	deadline time.Time // the deadline of the last write; zero if the wire has its own
+	deadline time.Time // the deadline of the last write; zero before the first one
 }
 
 // isOver reports whether the policy was replaced, the feed has ended, or the caller's grant was revoked.
@@ -105,11 +119,15 @@ func (s *Subscription) Close(err error) {
 	}
 }
 
-// ExtendDeadline returns the deadline of the next write. A subscriber that has not read until then is stalled, and its connection
-// must be closed.
-func (s *Subscription) ExtendDeadline() time.Time {
-	s.deadline = s.feed.o.Now().Add(s.feed.o.Limits.Stall)
-	return s.deadline
+// ExtendDeadline returns the deadline of the next write, and whether it differs from that of the write before. A subscriber that has
+// not read until then is stalled, and its connection must be closed. Setting a deadline takes as much time as a write. So it lies
+// a quarter later than Limits.Stall requires, and is used until less than Limits.Stall is left.
+func (s *Subscription) ExtendDeadline() (deadline time.Time, isNew bool) {
+	now, stall := s.feed.o.Now(), s.feed.o.Limits.Stall
+	if isNew = s.deadline.Sub(now) < stall; isNew {
+		s.deadline = now.Add(stall + stall/4)
+	}
+	return s.deadline, isNew
 }
 
 // Follow yields the events of a subscription until ctx ends, the policy is replaced, the grant ends, or the requested number or time

@@ -29,13 +29,14 @@ type roleGroup struct {
 	slots         []atomic.Pointer[maskedChange]
 }
 
-// maskedChange is a change as a role group sees it. It is shared and immutable.
+// maskedChange is a change as a role group sees it. It is shared and, except for encoded, immutable.
 type maskedChange struct {
 	number  int64 // the number of the change
 	visible bool
 	change  understudy.Change
-	data    []byte // the change as one line of JSON
-	event   []byte // the change as a server-sent event, with its id
+	data    []byte                 // the change as one line of JSON
+	event   []byte                 // the change as a server-sent event, with its id
+	encoded atomic.Pointer[[]byte] // the result of Event.Encode; nil before its first call
 }
 
 // change is the JSON of a change.

@@ -267,7 +267,8 @@ func measureRounds(ctx context.Context, r *rig.Run, g *rig.Rig, w *rig.Client, c
 			return nil, 0, err
 		}
 		asked := time.Since(c.began)
-		if _, err := w.Page(ctx, fmt.Sprintf("%s?PageSize=%d", rig.Calls, 20+first+round)); err != nil {
+		since := time.Date(1970, 1, 1+first+round, 0, 0, 0, 0, time.UTC) // every call is later
+		if _, err := w.Page(ctx, rig.Calls+"?PageSize=20&StartTime%3E="+since.Format(time.DateOnly)); err != nil {
 			return nil, 0, err
 		}
 		each, to, err := c.told(ctx, g, from, asked)

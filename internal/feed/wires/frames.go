@@ -51,31 +51,29 @@ func (h *Handler) serveFrames(w http.ResponseWriter, r *http.Request) {
 		_, _ = buffer.ReadByte()
 	}()
 	defer func() { _ = conn.Close(); <-done }()
-	err = sendFrames(ctx, conn, s, strings.Contains(r.Header.Get("Accept"), "application/protobuf"))
+	encode := encodeMessage
+	if strings.Contains(r.Header.Get("Accept"), "application/protobuf") {
+		encode = encodeProto
+	}
+	err = sendFrames(ctx, conn, s, encode)
 }
 
 // sendFrames confirms the upgrade and writes a frame per event. It writes the changes that were read at once together.
-func sendFrames(ctx context.Context, conn net.Conn, s *feed.Subscription, isProto bool) error {
+func sendFrames(ctx context.Context, conn net.Conn, s *feed.Subscription, encode func(*feed.Event) []byte) error {
 	unsent := fmt.Appendf(nil, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", framesProtocol)
-	var content []byte
 	for e, err := range s.Follow(ctx) {
 		if err != nil {
 			return err
 		}
-		if content = content[:0]; isProto {
-			if m := newMessage(&e); m != nil {
-				content = m.appendProto(content)
-			}
-		} else {
-			content = encodeMessage(&e)
-		}
-		if len(content) > 0 {
+		if content := encode(&e); len(content) > 0 {
 			unsent = frame.Append(unsent, content)
 		}
 		if e.Kind == feed.EventChange && len(unsent) < maxUnsent || len(unsent) == 0 {
 			continue
 		}
-		_ = conn.SetWriteDeadline(s.ExtendDeadline()) // an error means that the next write fails
+		if deadline, isNew := s.ExtendDeadline(); isNew {
+			_ = conn.SetWriteDeadline(deadline) // an error means that the next write fails
+		}
 		if _, err := conn.Write(unsent); err != nil {
 			return err
 		}

@@ -168,6 +168,18 @@ func newMessage(e *feed.Event) *message {
 	return m
 }
 
+// encodeProto returns the message of an event in the encoding of Protocol Buffers, or nil if the event has none. The bytes are shared
+// with other subscribers.
+func encodeProto(e *feed.Event) []byte {
+	return e.Encode(func(e *feed.Event) []byte {
+		m := newMessage(e)
+		if m == nil {
+			return nil
+		}
+		return m.appendProto(nil)
+	})
+}
+
 // newChange returns the message of a change. Its texts are UTF-8, which Protocol Buffers require.
 func newChange(c *understudy.Change) *change {
 	m := &change{N: c.N, Source: c.Source, Kind: c.Kind, ID: strings.ToValidUTF8(c.ID, "\uFFFD"), What: whats[findWhat(c.Type)],

@@ -94,6 +94,7 @@ type call struct {
 	control   *http.ResponseController
 	isJSON    bool
 	isStarted bool                          // whether a message was sent
+	frame     []byte                        // the last frame; its memory is used again
 	end       func(status int, text string) // ends the stream; status is 200 or that of a refusal
 }
 
@@ -118,16 +119,20 @@ func (c *call) follow(f *feed.Feed, r *http.Request) (status int, text string, e
 			status, text = f.Explain(get, stop)
 			return status, text, r.Context().Err()
 		}
-		m := newMessage(&e)
-		if m == nil {
+		data := c.encode(&e)
+		if data == nil {
 			continue
 		}
-		_ = c.control.SetWriteDeadline(sub.ExtendDeadline()) // an error means that the next write fails
-		if err := c.send(m); err != nil {
+		if deadline, isNew := sub.ExtendDeadline(); isNew {
+			_ = c.control.SetWriteDeadline(deadline) // an error means that the next write fails
+		}
+		c.isStarted = true
+		if err := c.writeFrame(0, data); err != nil {
 			return 0, "", err
 		}
 	}
-	_ = c.control.SetWriteDeadline(sub.ExtendDeadline())
+	deadline, _ := sub.ExtendDeadline()
+	_ = c.control.SetWriteDeadline(deadline)
 	return http.StatusOK, "", nil
 }
 
@@ -156,23 +161,24 @@ func (c *call) readRequest(body io.Reader) (in *followRequest, status int, err e
 	return in, http.StatusBadRequest, err
 }
 
-// send writes a message and flushes it.
-func (c *call) send(m *message) error {
-	c.isStarted = true
+// encode returns the message of an event, or nil if the event has none.
+func (c *call) encode(e *feed.Event) []byte {
 	if !c.isJSON {
-		return c.writeFrame(0, m.appendProto(nil))
+		return encodeProto(e)
 	}
-	data, err := json.Marshal(m)
-	if err != nil {
-		return err
+	m := newMessage(e)
+	if m == nil {
+		return nil
 	}
-	return c.writeFrame(0, data)
+	data, _ := json.Marshal(m) // cannot fail for texts, numbers and times
+	return data
 }
 
 // writeFrame writes the flags, the length and the content of a frame, and flushes them.
 func (c *call) writeFrame(flags byte, data []byte) error {
-	frame := binary.BigEndian.AppendUint32([]byte{flags}, uint32(len(data)))
-	_, err := c.w.Write(append(frame, data...))
+	c.frame = binary.BigEndian.AppendUint32(append(c.frame[:0], flags), uint32(len(data)))
+	c.frame = append(c.frame, data...)
+	_, err := c.w.Write(c.frame)
 	return cmp.Or(err, c.control.Flush())
 }
 

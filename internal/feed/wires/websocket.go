@@ -78,7 +78,8 @@ func writeMessage(ctx context.Context, conn *websocket.Conn, s *feed.Subscriptio
 	if text == nil {
 		return nil
 	}
-	ctx, cancel := context.WithDeadline(ctx, s.ExtendDeadline())
+	deadline, _ := s.ExtendDeadline()
+	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	return conn.Write(ctx, websocket.MessageText, text)
 }
