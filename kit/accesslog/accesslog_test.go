@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -270,6 +271,44 @@ func TestHandler(t *testing.T) {
 		t.Errorf("logged %s", text)
 	}
 	LineOf(context.Background()).Outcome = "nobody reads this"
+}
+
+// A handler that takes over the connection writes the status itself.
+func TestUpgradesHaveTheirStatus(t *testing.T) {
+	var out bytes.Buffer
+	l := New(&out)
+	h := l.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+	}), func() time.Time { return start })
+	logged := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r)
+		logged <- struct{}{}
+	}))
+	defer server.Close()
+	for _, method := range []string{http.MethodGet, http.MethodConnect} {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, method+" /feed HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		<-logged
+		_ = conn.Close()
+	}
+	if err := l.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.Contains(text, "status=101") || !strings.Contains(text, "status=200") {
+		t.Errorf("logged %s", text)
+	}
 }
 
 func BenchmarkAdd(b *testing.B) {

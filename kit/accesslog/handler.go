@@ -3,6 +3,7 @@
 package accesslog
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -171,6 +172,15 @@ func (r *recorder) WriteHeader(status int) {
 		r.line.Status = status
 	}
 	r.ResponseWriter.WriteHeader(status)
+}
+
+// Hijack hands over the connection to a handler that writes the response itself: the status is 101, or 200 of a tunnel by CONNECT.
+func (r *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buffer, err := http.NewResponseController(r.ResponseWriter).Hijack()
+	if err == nil && r.line.Method != http.MethodConnect {
+		r.line.Status = http.StatusSwitchingProtocols
+	}
+	return conn, buffer, err
 }
 
 // Write counts the bytes that are sent.
