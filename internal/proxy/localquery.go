@@ -3,8 +3,10 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"understudy"
 	"understudy/kit/suggest"
@@ -77,10 +79,14 @@ func (v *exchange) readLocalParam(w *request.LocalQuery, p understudy.Param) (wi
 	default:
 		w.Text, w.CanFind, err = v.proxy.o.ParseText(v.caller, v.target, p.Value)
 	}
-	if err != nil {
-		return false, fmt.Errorf("proxy: %s: %w", p.Name, err)
+	if err == nil {
+		return true, nil
 	}
-	return true, nil
+	// Responses begin after the kind of the error, so the name of the parameter must come after it.
+	if _, why, ok := strings.Cut(err.Error(), understudy.ErrInvalid.Error()+": "); ok && errors.Is(err, understudy.ErrInvalid) {
+		return false, refuseOwn(p.Name, why)
+	}
+	return false, fmt.Errorf("proxy: %s: %w", p.Name, err)
 }
 
 // checkChangeNumber returns an error if the number of a change is higher than the last change.

@@ -57,9 +57,9 @@ func TestWishesOfARequest(t *testing.T) {
 		{"understudy.order=asc&understudy.order=asc", demo, 400, "write it only once"},
 		{"understudy.as_of=2026-01-01&understudy.as_of=2026-02-01", demo, 400, "understudy.as_of: write it only once"},
 		{"understudy.order=asc&understudy.as_of=2026-01-01", demo, 400, "cannot be combined with understudy.as_of"},
-		{"understudy.q=(", demo, 400, "character 1"},
+		{"understudy.q=(", demo, 400, "understudy.q: character 1: "},
 		{"understudy.near=1,2&understudy.q=anna", demo, 200, "text anna near 3"},
-		{"understudy.near=here", demo, 400, "write near:37.8"},
+		{"understudy.near=here", demo, 400, "understudy.near: write near:37.8"},
 		{"understudy.near=1,2&understudy.order=asc", demo, 400, "cannot be combined with understudy.near"},
 		{"understudy.near=1,2&understudy.near=1,2", demo, 400, "understudy.near: write it only once"},
 	} {

@@ -4,6 +4,7 @@ package search
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -62,7 +63,7 @@ func findNear(ctx context.Context, tables *columns.Set, wait time.Duration, area
 	return t.FindNear(area.Circle.At, area.Circle.Meters, latitude, longitude, query.MaxNumbers)
 }
 
-// CompileNear compiles the value of a near: to an order of the list of a target. It returns a *query.SyntaxError, ErrInvalid or
+// CompileNear compiles the value of a near: to an order of the list of a target. It returns ErrInvalid or
 // ErrForbidden.
 func (s *Searcher) CompileNear(ctx context.Context, c understudy.Caller, t *spec.Target, text string) (*query.Near, error) {
 	if t.Kind == nil {
@@ -70,7 +71,10 @@ func (s *Searcher) CompileNear(ctx context.Context, c understudy.Caller, t *spec
 	}
 	ask := query.SearchRequest{Text: lang.NearName + ":" + text, Source: t.Key.Source, Kinds: []string{t.Kind.Name}}
 	q, err := s.read(c, &ask, s.o.Now())
+	wrong, isSyntax := errors.AsType[*query.SyntaxError](err)
 	switch {
+	case isSyntax: // its position is one in the query
+		return nil, fmt.Errorf("search: %w: %s", wrong.Kind, wrong.Why)
 	case err != nil:
 		return nil, err
 	case q.Cond.Predicate == nil || q.Cond.Area() == nil:

@@ -12,7 +12,6 @@ import (
 
 	"understudy"
 	"understudy/internal/feed"
-	"understudy/internal/jsonapi"
 	"understudy/kit/frame"
 )
 
@@ -26,15 +25,11 @@ const maxUnsent = 32 << 10
 // a WebSocket's message, or the message FollowResponse if the caller accepts application/protobuf. A refusal is the JSON response of
 // the feed, before the upgrade.
 func (h *Handler) serveFrames(w http.ResponseWriter, r *http.Request) {
-	if err := jsonapi.CheckGet(w, r, "question"); err != nil {
-		h.feed.Refuse(w, r, err)
+	s := h.subscribe(w, r)
+	if s == nil {
 		return
 	}
-	s, err := h.feed.Subscribe(r)
-	if err != nil {
-		h.feed.Refuse(w, r, err)
-		return
-	}
+	var err error
 	defer func() { s.Close(err) }()
 	conn, buffer, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -10,21 +10,16 @@ import (
 	"github.com/coder/websocket"
 
 	"understudy/internal/feed"
-	"understudy/internal/jsonapi"
 )
 
 // serveSocket checks the request as GET /-/feed does, accepts the WebSocket and sends one message per event. A refusal is the JSON
 // response of the feed, before the upgrade.
 func (h *Handler) serveSocket(w http.ResponseWriter, r *http.Request) {
-	if err := jsonapi.CheckGet(w, r, "question"); err != nil {
-		h.feed.Refuse(w, r, err)
+	s := h.subscribe(w, r)
+	if s == nil {
 		return
 	}
-	s, err := h.feed.Subscribe(r)
-	if err != nil {
-		h.feed.Refuse(w, r, err)
-		return
-	}
+	var err error
 	defer func() { s.Close(err) }()
 	conn, err := websocket.Accept(w, r, nil) // it refuses pages of other sites, by the header Origin
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"understudy/internal/feed"
+	"understudy/internal/jsonapi"
 	"understudy/kit/lockwatch"
 )
 
@@ -65,6 +66,19 @@ func (h *Handler) find(r *http.Request) http.HandlerFunc {
 	case strings.EqualFold(upgrade, framesProtocol):
 		return h.serveFrames
 	}
+	return nil
+}
+
+// subscribe checks a request as GET /-/feed does. If it refuses the request, it writes the JSON response of the feed and returns nil.
+func (h *Handler) subscribe(w http.ResponseWriter, r *http.Request) *feed.Subscription {
+	err := jsonapi.CheckGet(w, r, "question")
+	if err == nil {
+		var s *feed.Subscription
+		if s, err = h.feed.Subscribe(r); err == nil {
+			return s
+		}
+	}
+	h.feed.Refuse(w, r, err)
 	return nil
 }
 
