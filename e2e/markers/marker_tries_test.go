@@ -98,6 +98,12 @@ func (g *garden) triesOf(route string) []try {
 		return []try{{method, at, "do=add&text=hello", nil}, {method, at, "do=open", nil}, {method, at, "do=remove&number=1", nil}}
 	case strings.HasPrefix(path, "/-/do/"):
 		return g.actionTries(method, path)
+	case strings.HasPrefix(path, "/-/administration/users"):
+		return []try{{method, strings.Replace(path, "{name}", "anna", 1), formOf(method, "name=anna&role=all"), nil}}
+	case path == "/-/invitation":
+		return []try{{method, path + "?token=forged", formOf(method, "token=forged&password=four+words+are+long"), nil}}
+	case path == "/-/sessions/password":
+		return []try{{method, path, "current=guess&password=four+words+are+long", nil}}
 	case path == "/-/administration/sessions/{id}/end":
 		return []try{{method, "/-/administration/sessions/0123456789abcdef/end", "name=anna", nil}}
 	case strings.HasPrefix(path, "/-/administration/webhooks/{name}/"):

@@ -199,7 +199,7 @@ func (a *App) openFrontends(ctx context.Context, p policy) error {
 	e := &enforcer{opts: a.opts, settings: a.settings, policies: a.policies, sources: a.sources, log: a.log, ports: a.ports,
 		clients: a.clients, mirror: a.mirror, columns: sums, exports: newExports(cfg), audit: a.audit, feed: changes, forecasts: a.forecasts,
 		watches: watches, push: screens, tables: rows}
-	a.enforcer, a.issuer.enforce = e, e.updateCredentials
+	a.enforcer, a.issuer.enforce, a.policies.reload = e, e.updateCredentials, e.reload
 	f := a.newFigures(ctx, e, changes)
 	commands.Snapshot, commands.Readable, commands.Nodes = f.readSnapshot, f.checkStore, f.readNodes
 	commands.IsPaused = a.settings.paused

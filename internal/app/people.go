@@ -6,13 +6,17 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
+	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/callers"
 	"understudy/internal/config"
 	"understudy/internal/signin"
+	"understudy/internal/store"
 	"understudy/internal/viewer/page"
 )
 
@@ -59,13 +63,66 @@ func (r *policyReader) signIns(ctx context.Context, cfg *config.Settings) (who *
 		return nil, asked, nil
 	}
 	v := &r.visitors
-	who = &signin.People{Sessions: v.sessions, Users: users, Provider: provider, Guesses: v.guesses, Audit: r.auditor,
-		Secure: strings.HasPrefix(cfg.Viewer.PublicURL, "https://")}
+	who = &signin.People{File: r.userFile(cfg, users != nil), Sessions: v.sessions, Users: users, Provider: provider, Guesses: v.guesses,
+		Audit: r.auditor, Secure: strings.HasPrefix(cfg.Viewer.PublicURL, "https://")}
 	if provider != nil {
 		provider.Cookies, provider.Taken = v.cookies, notMade(provider.Taken)
 		provider.Callback = func() string { return r.ports.publicViewer(cfg) + page.CallbackPath }
 	}
 	return who, who, nil
+}
+
+// userFile is the file of users, which the viewer changes. It implements signin.UserFile.
+type userFile struct {
+	reader *policyReader
+	cfg    *config.Settings
+}
+
+// userFile returns the file of users. It returns nil if there is none, if the settings cannot be read again, or if several processes may
+// use the database, because each of them has its own file.
+func (r *policyReader) userFile(cfg *config.Settings, exists bool) signin.UserFile {
+	if !exists || r.opts.ReadSettings == nil || store.IsPostgreSQL(r.opts.Settings.Store.DSN) {
+		return nil
+	}
+	return userFile{r, cfg}
+}
+
+// CheckUser returns ErrInvalid for an unknown role, and for a name that a credential has.
+func (f userFile) CheckUser(name, role string) error {
+	err := f.cfg.CheckUser(name, role)
+	if err == nil && f.reader.credentials.Has(name) {
+		err = errors.New("a credential has the same name")
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", understudy.ErrInvalid, err)
+	}
+	return nil
+}
+
+// Change changes the file and reads the settings again.
+func (f userFile) Change(ctx context.Context, change func(*signin.Users) error) error {
+	f.reader.changing.Lock() // commands that change the file at the same time are refused
+	defer f.reader.changing.Unlock()
+	var refused error
+	err := signin.UpdateFile(f.cfg.Viewer.UsersFile(f.reader.opts.Folder), func(u *signin.Users) error {
+		refused = change(u)
+		for _, one := range u.All() {
+			if refused == nil {
+				refused = f.CheckUser(one.Name, one.Role)
+			}
+		}
+		return refused
+	})
+	if refused != nil {
+		return refused
+	}
+	if err == nil {
+		_, err = f.reader.reload(context.WithoutCancel(ctx))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", understudy.ErrNotStored, err)
+	}
+	return nil
 }
 
 // holders returns the people and credentials that have a role, without credentials created at run time.

@@ -24,6 +24,7 @@ import (
 	"understudy/internal/signin"
 	"understudy/internal/tables"
 	"understudy/internal/watch"
+	"understudy/kit/lockwatch"
 	"understudy/spec"
 )
 
@@ -62,6 +63,9 @@ type policyReader struct {
 	watches     *watch.Book                    // the watches of people; set before the first request
 	push        *push.Book                     // the browsers and devices of people; set before the first request
 	usage       map[usageKey]*understudy.Usage // the counters of the newest policy; held by the enforcer's lock
+	// reload reads the settings again; set before the first request. changing is held while the file of users is changed.
+	reload   func(context.Context) (restart []string, err error)
+	changing lockwatch.Mutex
 }
 
 // usageKey names the credential whose requests a Usage counts.

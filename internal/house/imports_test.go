@@ -175,7 +175,7 @@ var imports = map[string]string{
 		"internal/viewer/roles internal/viewer/sums internal/viewer/trail kit/accesslog kit/httprange kit/jsonhttp request spec",
 	"internal/viewer/actions": ". internal/access internal/actions internal/query internal/viewer/page internal/viewer/plan " +
 		"kit/charset request spec",
-	"internal/viewer/administration": ". internal/viewer/page internal/viewer/people internal/viewer/plan " +
+	"internal/viewer/administration": ". internal/signin internal/viewer/page internal/viewer/people internal/viewer/plan " +
 		"internal/watch request",
 	"internal/viewer/geomap": "internal/query kit/geo",
 	"internal/viewer/list": ". internal/access internal/crawl/overlap internal/export internal/query internal/viewer/actions " +

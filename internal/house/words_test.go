@@ -18,7 +18,7 @@ import (
 // required are the names that interfaces of Go and of libraries give a method.
 var required = strings.Fields(`As Before Compare Contains Enabled Equal Err Error GoString Header Help Is Key Len Less LogValue
 	Exists MarshalBinary MarshalJSON MarshalText
-	Name Next Ok RLock RUnlock RoundTrip Scan ServeHTTP Size Stat String Swap Temporary Timeout Type Unwrap Value init main`)
+	Hijack Name Next Ok RLock RUnlock RoundTrip Scan ServeHTTP Size Stat String Swap Temporary Timeout Type Unwrap Value init main`)
 
 // TestFunctionsAreNamedAndDescribedInPlainWords holds the rules of names and comments:
 //   - a function that acts (it returns nothing, or an error) begins with a verb of verbs.txt;

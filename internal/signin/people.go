@@ -42,6 +42,7 @@ type People struct {
 	Sessions *Sessions
 	Users    *Users
 	Provider *Provider
+	File     UserFile // changes the users; nil if they cannot be changed here
 	Guesses  Guesses
 	Audit    understudy.Auditor // records sign-ins before a session begins; nil if they are not recorded
 	// Secure is true if browsers reach the viewer over TLS, through a reverse proxy.
@@ -131,6 +132,19 @@ func flowOf(name string) uint64 {
 // ErrUnauthorized, which does not reveal whether the name exists; ErrUnauthorized with ErrTooMany after too many
 // wrong passwords; ErrForbidden for a password sent without encryption.
 func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password string) error {
+	if err := p.checkPassword(r, name, password); err != nil {
+		return err
+	}
+	user, _ := p.Users.find(name) // the user exists, because the password was correct
+	if err := p.begin(w, r, Session{Name: name, SignInID: user.signInID}, user.Role); err != nil {
+		return err
+	}
+	p.Sessions.rememberBrowser(w, name)
+	return nil
+}
+
+// checkPassword returns nil for a correct password. Its errors are those of SignIn.
+func (p *People) checkPassword(r *http.Request, name, password string) error {
 	if err := p.CheckTransport(r); err != nil {
 		return err
 	}
@@ -165,11 +179,6 @@ func (p *People) SignIn(w http.ResponseWriter, r *http.Request, name, password s
 		}
 		return fmt.Errorf("signin: %w: wrong name or password", understudy.ErrUnauthorized)
 	}
-	user, _ := p.Users.find(name) // the user exists, because the password was correct
-	if err := p.begin(w, r, Session{Name: name, SignInID: user.signInID}); err != nil {
-		return err
-	}
-	p.Sessions.rememberBrowser(w, name)
 	return nil
 }
 
@@ -190,17 +199,17 @@ func (p *People) Finish(w http.ResponseWriter, r *http.Request) (name, back stri
 		return "", "", err
 	}
 	s := Session{Name: who.name, SignInID: p.Provider.signInID(), Groups: who.groups, Domain: who.domain}
-	if _, ok := p.Provider.role(&s); !ok {
+	role, ok := p.Provider.role(&s)
+	if !ok {
 		return "", "", fmt.Errorf("signin: %w: %s has no access here", understudy.ErrForbidden, who.name)
 	}
-	return who.name, back, p.begin(w, r, s)
+	return who.name, back, p.begin(w, r, s, role)
 }
 
 // begin begins a session and ends the browser's former session.
-func (p *People) begin(w http.ResponseWriter, r *http.Request, s Session) error {
+func (p *People) begin(w http.ResponseWriter, r *http.Request, s Session, role string) error {
 	s.Address, _, _ = net.SplitHostPort(r.RemoteAddr)
 	s.Agent = r.UserAgent()
-	role, _ := p.role(&s)
 	who := understudy.Caller{Name: s.Name, Grant: &understudy.Grant{Role: role}}
 	if err := understudy.RecordAudit(r.Context(), p.Audit, understudy.AuditEntry{Caller: who, Action: understudy.ActionSignIn, What: "sign-in",
 		Request: accesslog.LineOf(r.Context()).ID}); err != nil {

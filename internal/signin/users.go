@@ -137,10 +137,14 @@ func (u *Users) add(one User) error {
 		return fmt.Errorf("more than %d users", maxUsers)
 	}
 	u.byName[one.Name] = len(u.all)
-	sum := sha256.Sum256([]byte(one.hash.String()))
-	one.signInID = hex.EncodeToString(sum[:8])
+	one.setHash(one.hash)
 	u.all = append(u.all, one)
 	return nil
+}
+
+func (u *User) setHash(h hash) {
+	sum := sha256.Sum256([]byte(h.String()))
+	u.hash, u.signInID = h, hex.EncodeToString(sum[:8])
 }
 
 // All returns the users in the order of the file.
@@ -193,7 +197,17 @@ func (u *Users) SetPassword(name, password string) error {
 	if err := CheckPassword(name, password); err != nil {
 		return err
 	}
-	u.all[i].hash = hashOf(password)
+	u.all[i].setHash(hashOf(password))
+	return nil
+}
+
+// SetRole gives a user another role. It returns ErrNotFound if there is no such user.
+func (u *Users) SetRole(name, role string) error {
+	i, ok := u.byName[name]
+	if !ok {
+		return newNotFound(name)
+	}
+	u.all[i].Role = role
 	return nil
 }
 

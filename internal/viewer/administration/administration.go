@@ -29,6 +29,11 @@ func Routes() []page.Route {
 		{Pattern: "GET " + Path, Handler: admitted(serve)},
 		{Pattern: "GET " + sessionsPath, Handler: admitted(serveSessions)},
 		{Pattern: "POST " + sessionsPath + "/{id}/end", Handler: admitted(endSession)},
+		{Pattern: "GET " + usersPath, Handler: admitUsers(false, serveUsers)},
+		{Pattern: "POST " + usersPath, Handler: admitUsers(true, invite)},
+		{Pattern: "POST " + usersPath + "/{name}/role", Handler: admitUsers(true, setUserRole)},
+		{Pattern: "POST " + usersPath + "/{name}/remove", Handler: admitUsers(true, removeUser)},
+		{Pattern: "POST " + usersPath + "/{name}/withdraw", Handler: admitUsers(true, removeInvitation)},
 		{Pattern: "POST " + Path + "/webhooks/{name}/resume", Handler: admitted(resumeWebhook)},
 		{Pattern: "POST " + Path + "/webhooks/{name}/pause", Handler: admitted(pauseWebhook)},
 	}
@@ -105,6 +110,10 @@ func adminLinks(q *page.Exchange, jobs []fact) (all []adminLink) {
 	if q.V.Options.Trail != nil {
 		all = append(all, adminLink{"/-/audit", "Audit log", "Who looked at what, and who did what",
 			[]fact{{Text: count(q.V.Options.Trail.Stats().Entries, "entry", "entries") + " since the start"}}})
+	}
+	if who := q.V.Options.People; who != nil && who.Users != nil {
+		all = append(all, adminLink{usersPath, "Users", "Who may sign in with a password",
+			[]fact{{Text: count(int64(len(who.Users.All())), "user", "users")}}})
 	}
 	if q.V.Options.People != nil {
 		people, sessions := map[string]bool{}, q.V.Options.People.Sessions.All()

@@ -174,13 +174,7 @@ func SearchRoutes() []page.Route {
 // because the description contains nothing about records.
 func OpenSearch(v *page.Visitor) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		origin := strings.TrimSuffix(v.Options.PublicURL, "/")
-		if origin == "" {
-			origin = "http://" + r.Host
-			if r.TLS != nil {
-				origin = "https://" + r.Host
-			}
-		}
+		origin := v.Origin(r)
 		h := w.Header()
 		h.Set("Content-Type", "application/opensearchdescription+xml")
 		h.Set("Cache-Control", "private, max-age=3600")

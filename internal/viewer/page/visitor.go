@@ -11,6 +11,7 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"understudy"
@@ -354,4 +355,15 @@ type Route struct {
 	Pattern string
 	Handler Handler
 	Forms   []string
+}
+
+// Origin returns the scheme and the host under which the browser of a request sees the viewer.
+func (v *Visitor) Origin(r *http.Request) string {
+	switch {
+	case v.Options.PublicURL != "":
+		return strings.TrimSuffix(v.Options.PublicURL, "/")
+	case r.TLS != nil:
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
 }

@@ -29,6 +29,8 @@ func Open() []page.Route {
 		{Pattern: "GET " + providerPath, Handler: redirectToProvider},
 		{Pattern: "GET " + page.CallbackPath, Handler: finishProvider},
 		{Pattern: "POST /-/sign-out", Handler: signOut},
+		{Pattern: "GET " + invitationPath, Handler: serveInvitation},
+		{Pattern: "POST " + invitationPath, Handler: acceptInvitation},
 	}
 }
 
@@ -37,6 +39,7 @@ func Routes() []page.Route {
 	return []page.Route{
 		{Pattern: "GET " + sessionsPath, Handler: serveSessions},
 		{Pattern: "POST " + sessionsPath + "/{id}/end", Handler: endSession},
+		{Pattern: "POST " + sessionsPath + "/password", Handler: changePassword},
 	}
 }
 
@@ -201,6 +204,13 @@ type sessionsPage struct {
 	Name     string
 	Sessions []Session
 	Theme    page.ThemeForm
+	Password *passwordForm // nil if people do not change their passwords here
+}
+
+// passwordForm is the form with which a person changes the own password.
+type passwordForm struct {
+	Wrong     string // why the password has not changed, in words; empty before the first attempt
+	HasNoForm bool   // whether a password that is typed here would be refused
 }
 
 // Session is a session of a person as pages show it.
@@ -222,13 +232,24 @@ func serveSessions(q *page.Exchange) error {
 	if err := checkSignedIn(q); err != nil {
 		return err
 	}
+	return showSessions(q, http.StatusOK, "")
+}
+
+// showSessions shows the page. wrong says why the password has not changed.
+func showSessions(q *page.Exchange, status int, wrong string) error {
 	here := q.V.Options.People.CurrentSessionID(q.R)
 	p := sessionsPage{Name: q.Rights.Caller.Name, Theme: page.NewThemeForm(q.R, sessionsPath)}
+	if q.V.Options.People.File != nil {
+		p.Password = &passwordForm{Wrong: wrong}
+		if err := q.V.Options.People.CheckTransport(q.R); err != nil {
+			p.Password.Wrong, p.Password.HasNoForm = page.Sentence(err), true
+		}
+	}
 	for _, s := range q.V.Options.People.Sessions.PersonSessions(q.Rights.Caller.Name) {
 		p.Sessions = append(p.Sessions, NewSession(q, s, here))
 	}
 	slices.SortStableFunc(p.Sessions, func(a, b Session) int { return order(b.Here) - order(a.Here) })
-	return q.Render(http.StatusOK, "sessions", "Sessions", p)
+	return q.Render(status, "sessions", "Sessions", p)
 }
 
 func order(here bool) int {

@@ -3,9 +3,12 @@
 package people_test
 
 import (
+	"context"
 	"crypto/tls"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -149,6 +152,99 @@ func TestSessionsEndOneByOne(t *testing.T) {
 	}
 	if status, body, _ := h.Get("/-/sessions", viewertest.All); status != http.StatusNotFound || !strings.Contains(body, "did not sign in") {
 		t.Errorf("sessions of a program: %d", status)
+	}
+}
+
+// usersFile is the file of users of the people, which take over its changes at once.
+type usersFile struct {
+	path   string
+	people *signin.People
+}
+
+func (f *usersFile) Change(ctx context.Context, change func(*signin.Users) error) error {
+	if err := signin.UpdateFile(f.path, change); err != nil {
+		return err
+	}
+	var err error
+	if f.people.Users, err = signin.ReadUsers(f.path); err != nil {
+		return err
+	}
+	return f.people.EndGone(ctx)
+}
+
+func (f *usersFile) CheckUser(_, role string) error {
+	if role != "support" && role != understudy.RoleAll {
+		return fmt.Errorf("%w: there is no role %s", understudy.ErrInvalid, role)
+	}
+	return nil
+}
+
+// An administrator invites ben, who chooses a password, changes it, gets another role, and is removed.
+func TestUsersAreInvitedChangedAndRemoved(t *testing.T) {
+	h, people, log := openToPeople(t)
+	if shown := h.Page("/-/administration/users", viewertest.All); strings.Contains(shown, "<form class=\"fields\"") {
+		t.Error("there is a form, but the file cannot be changed here")
+	}
+	file := &usersFile{filepath.Join(t.TempDir(), "users"), people}
+	viewertest.Must(t, file.Change(t.Context(), func(u *signin.Users) error { return u.Add("anna", "support", password) }))
+	people.File = file
+	post := func(path, form string, as viewertest.Browser, want int, says string) (body string, head http.Header) {
+		t.Helper()
+		status, body, head := h.Do("POST", path, form, as)
+		if status != want || !strings.Contains(body+head.Get("Location"), says) {
+			t.Fatalf("%s %s: %d %s, not %d %s", path, form, status, body, want, says)
+		}
+		return body, head
+	}
+	const users = "/-/administration/users"
+	_, head := post("/-/sign-in", right, viewertest.Browser{}, http.StatusSeeOther, "/")
+	anna := keep(head)
+	for _, path := range []string{users, users + "/ben/role", users + "/ben/remove", users + "/ben/withdraw"} {
+		post(path, "name=ben&role=all&sure=yes", anna, http.StatusForbidden, "Only the role all can manage users")
+	}
+	post(users, "name=ben&role=owner", viewertest.All, http.StatusBadRequest, "There is no role owner")
+	shown, _ := post(users, "name=ben&role=support", viewertest.All, http.StatusOK, "Copy the link now")
+	viewertest.CheckHTML(t, "users", shown)
+	if last := log.Last(); last.What != "users invite ben" {
+		t.Errorf("listed %+v", last)
+	}
+	link := regexp.MustCompile(`data-copy="http://[^/"]+(/-/invitation\?token=([^"]+))"`).FindStringSubmatch(shown)
+	if link == nil {
+		t.Fatal("there is no link")
+	}
+	if again := h.Page(users, viewertest.All); strings.Contains(again, link[2]) || !strings.Contains(again, "invited by everything") {
+		t.Error("the link is shown again, or the invitation is not listed")
+	}
+	stranger := viewertest.Browser{}
+	viewertest.CheckHTML(t, "invitation", h.Page(link[1], stranger))
+	const chosen, next = "battery staple one", "battery+staple+two"
+	post("/-/invitation", "token="+link[2]+"&password=short", stranger, http.StatusBadRequest, "at least 15")
+	_, head = post("/-/invitation", "token="+link[2]+"&password="+url.QueryEscape(chosen), stranger, http.StatusSeeOther, "/")
+	ben := keep(head)
+	if status, _, _ := h.Get(link[1], stranger); status != http.StatusNotFound {
+		t.Errorf("the link after its use: %d", status)
+	}
+	const own = "/-/sessions/password"
+	post(own, "current=guess&password="+next, ben, http.StatusForbidden, "The current password is wrong")
+	post(own, "current="+url.QueryEscape(chosen)+"&password=short", ben, http.StatusBadRequest, "at least 15")
+	_, head = post(own, "current="+url.QueryEscape(chosen)+"&password="+next, ben, http.StatusSeeOther, "/-/sessions")
+	if status, _, _ := h.Get("/-/sessions", ben); status == http.StatusOK {
+		t.Error("the session before the change is open")
+	}
+	ben = keep(head)
+	viewertest.CheckHTML(t, "sessions", h.Page("/-/sessions", ben))
+	post(users+"/ben/role", "role=all", viewertest.All, http.StatusSeeOther, users)
+	post(users+"/ben/role", "role=support", ben, http.StatusBadRequest, "You can&#39;t change yourself")
+	post(users+"/none/role", "role=all", viewertest.All, http.StatusNotFound, "There is no such user")
+	post(users+"/ben/remove", "a=b", viewertest.All, http.StatusBadRequest, "Tick the box")
+	post(users+"/ben/remove", "sure=yes", viewertest.All, http.StatusSeeOther, users)
+	if status, _, _ := h.Get("/-/sessions", ben); status == http.StatusOK || people.Users.Has("ben") {
+		t.Error("ben is not removed")
+	}
+	post(users, "name=carla&role=support", viewertest.All, http.StatusOK, "Copy the link now")
+	post(users+"/carla/withdraw", "a=b", viewertest.All, http.StatusSeeOther, users)
+	if shown := h.Page(users, viewertest.All); strings.Contains(shown, "carla") {
+		t.Error("the invitation is not withdrawn")
 	}
 }
 
