@@ -8,84 +8,40 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
-	"sync"
 	"testing"
-	"time"
 
 	"understudy"
 	"understudy/internal/access"
 	"understudy/internal/checktest"
 	"understudy/internal/feed"
+	"understudy/internal/feed/feedtest"
 	"understudy/internal/feed/wires"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/spec/spectest"
 )
 
-// table is a store of changes and values.
-type table struct {
-	understudy.SharedKV // the feed asks for nothing else
-
-	mu     sync.Mutex
-	rows   []understudy.Change
-	values map[string][]byte
-}
-
-func (t *table) ReadChanges(ctx context.Context, _ string, after int64, limit int) ([]understudy.Change, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	rows := t.rows[min(int(after), len(t.rows)):]
-	return slices.Clone(rows[:min(limit, len(rows))]), ctx.Err()
-}
-
-func (t *table) ReadLastChange(context.Context, string) (int64, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return int64(len(t.rows)), nil
-}
-
-func (t *table) Value(_ context.Context, name string) ([]byte, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.values[name] == nil {
-		return nil, understudy.ErrNotFound
-	}
-	return t.values[name], nil
-}
-
-func (t *table) Change(_ context.Context, name string, change func([]byte) ([]byte, error)) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	value, err := change(t.values[name])
-	if err == nil {
-		t.values[name] = value
-	}
-	return err
-}
-
-func (t *table) Watch(context.Context, string, func(string, []byte) error) error { return nil }
-
 // roles of the tests: some sees calls without their price, so that its cursors are sealed.
 var roles = access.Roles{"some": {"twilio": {"calls": "see", "price": "hide"}}, "other": {}}
 
-// people name their role as the user of Basic auth. Without it they see everything. The role nobody is unknown.
+// people name their role as the user of Basic auth. Without it they see everything. The role nobody and the token
+// old are unknown.
 type people struct{}
 
 func (people) IdentifyPerson(r *http.Request) (understudy.Caller, error) {
 	role, _, ok := r.BasicAuth()
 	switch {
+	case role == "nobody" || r.Header.Get("Authorization") == "Bearer old":
+		return understudy.Caller{}, fmt.Errorf("%w: no credential", understudy.ErrUnauthorized)
 	case !ok:
 		role = understudy.RoleAll
-	case role == "nobody":
-		return understudy.Caller{}, fmt.Errorf("%w: no credential", understudy.ErrUnauthorized)
 	}
 	return understudy.Caller{Name: role, Grant: &understudy.Grant{Role: role}}, nil
 }
 
 // counter is a feed behind a server. Each of its changes is an increment.
 type counter struct {
-	table  *table
+	table  *feedtest.Table
 	feed   *feed.Feed
 	server *httptest.Server
 }
@@ -95,7 +51,7 @@ func openCounter(t *testing.T) *counter {
 	sp := spectest.BuiltIn(t, "twilio")
 	gate, err := access.New(map[string]*spec.Spec{"twilio": sp}, roles)
 	checktest.MustNoError(t, err, "the gate")
-	c := &counter{table: &table{values: map[string][]byte{}}}
+	c := &counter{table: feedtest.NewTable("twilio")}
 	c.feed, err = feed.New(t.Context(), feed.Options{
 		Sources: []*spec.Source{{Name: "twilio", Spec: sp}}, Store: c.table, KV: c.table, Policy: feed.Policy{Gate: gate, Callers: people{}},
 	})
@@ -116,16 +72,13 @@ func openCounter(t *testing.T) *counter {
 
 // add makes n changes.
 func (c *counter) add(n int) {
-	c.table.mu.Lock()
-	for range n {
-		n := int64(len(c.table.rows) + 1)
-		ch := understudy.Change{N: n, Source: "twilio", Record: 100 + n, Version: 1000 + n, Kind: "calls", ID: fmt.Sprint("CA", n),
-			Type: understudy.Appeared, At: time.Date(2026, 6, 1, 12, 0, int(n), int(n), time.UTC)}
-		if n%3 == 0 {
-			ch.Type, ch.Fields = understudy.Changed, understudy.NewNames("status", "end_time")
+	changes := make([]understudy.Change, n)
+	for i := range changes {
+		changes[i] = understudy.Change{Kind: "calls", ID: fmt.Sprint("CA", i), Type: understudy.Appeared}
+		if i%3 == 2 {
+			changes[i].Type, changes[i].Fields = understudy.Changed, understudy.NewNames("status", "end_time")
 		}
-		c.table.rows = append(c.table.rows, ch)
 	}
-	c.table.mu.Unlock()
+	c.table.Put(changes...)
 	c.feed.NotifyPage(request.PageSaved{Changes: []understudy.Change{{Source: "twilio"}}})
 }

@@ -78,8 +78,9 @@ var imports = map[string]string{
 	"internal/fleet": ". internal/certificate internal/store/nodes kit/accesslog kit/lockwatch kit/retry request",
 	"internal/feed": ". internal/access internal/jsonapi internal/outbox internal/publish internal/webhook kit/jsonhttp kit/jsonspan " +
 		"kit/limiter kit/lockwatch kit/suggest kit/token request spec",
-	"internal/feed/wires": ". internal/feed internal/jsonapi kit/frame kit/jsonhttp kit/jsonspan kit/lockwatch kit/retry",
-	"internal/frontend":   ". internal/config internal/http2lane kit/header kit/jsonhttp kit/lockwatch kit/lru",
+	"internal/feed/feedtest": ".",
+	"internal/feed/wires":    ". internal/feed internal/jsonapi kit/frame kit/jsonhttp kit/jsonspan kit/lockwatch kit/retry",
+	"internal/frontend":      ". internal/config internal/http2lane kit/header kit/jsonhttp kit/lockwatch kit/lru",
 	"internal/forecast": ". internal/access internal/jobs internal/jsonapi internal/query kit/jsonspan kit/lockwatch " +
 		"kit/suggest kit/touch request spec",
 	"internal/jobs": ". internal/jsonapi kit/jsonhttp kit/lockwatch kit/retry kit/semaphore",

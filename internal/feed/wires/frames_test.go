@@ -13,6 +13,7 @@ import (
 
 	"understudy/follow/feedpb"
 	"understudy/internal/checktest"
+	"understudy/internal/feed/feedtest"
 	"understudy/kit/frame"
 )
 
@@ -77,7 +78,7 @@ func (f *frames) close() { _ = f.conn.Close() }
 // A subscriber that leaves or sends something gives its place back.
 func TestFramesEndWhenTheSubscriberSends(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newTable(), 0)
+	r := newRig(t, feedtest.NewTable("twilio"), 0)
 	for _, leave := range []func(*frames) error{
 		func(f *frames) error { _, err := f.conn.Write([]byte("x")); return err },
 		func(f *frames) error { return f.conn.Close() },
@@ -95,7 +96,7 @@ func TestFramesEndWhenTheSubscriberSends(t *testing.T) {
 // A connection that cannot be taken over, such as one of HTTP/2, is refused in words.
 func TestFramesNeedAConnectionOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newTable(), 0)
+	r := newRig(t, feedtest.NewTable("twilio"), 0)
 	req := r.request(within(t), "all", "/-/feed")
 	req.Header.Set("Upgrade", "Understudy-Frames")
 	w := httptest.NewRecorder()

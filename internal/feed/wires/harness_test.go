@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,74 +27,12 @@ import (
 	"understudy/follow/feedpb"
 	"understudy/internal/access"
 	"understudy/internal/feed"
+	"understudy/internal/feed/feedtest"
 	"understudy/kit/jsonhttp"
 	"understudy/request"
 	"understudy/spec"
 	"understudy/spec/spectest"
 )
-
-// table is a store of changes and values.
-type table struct {
-	understudy.SharedKV // the feed asks for nothing else
-
-	mu     sync.Mutex
-	rows   []understudy.Change
-	values map[string][]byte
-}
-
-func newTable() *table { return &table{values: map[string][]byte{}} }
-
-// copy returns a store with the same content, as a backup has it.
-func (t *table) copy() *table {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return &table{rows: slices.Clone(t.rows), values: maps.Clone(t.values)}
-}
-
-func (t *table) ReadChanges(ctx context.Context, _ string, after int64, limit int) ([]understudy.Change, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	rows := t.rows[min(int(after), len(t.rows)):]
-	return slices.Clone(rows[:min(limit, len(rows))]), ctx.Err()
-}
-
-func (t *table) ReadLastChange(context.Context, string) (int64, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return int64(len(t.rows)), nil
-}
-
-func (t *table) Value(_ context.Context, name string) ([]byte, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.values[name] == nil {
-		return nil, understudy.ErrNotFound
-	}
-	return t.values[name], nil
-}
-
-func (t *table) Change(_ context.Context, name string, change func([]byte) ([]byte, error)) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	value, err := change(t.values[name])
-	if err == nil {
-		t.values[name] = value
-	}
-	return err
-}
-
-func (t *table) Watch(context.Context, string, func(string, []byte) error) error { return nil }
-
-func (t *table) put(changes ...understudy.Change) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, ch := range changes {
-		n := int64(len(t.rows) + 1)
-		ch.N, ch.Source, ch.Record, ch.Version = n, "twilio", 100+n, 1000+n
-		ch.At = time.Date(2026, 6, 1, 12, 0, int(n), 0, time.UTC)
-		t.rows = append(t.rows, ch)
-	}
-}
 
 func came(kind, id string) understudy.Change {
 	return understudy.Change{Kind: kind, ID: id, Type: understudy.Appeared}
@@ -130,7 +67,7 @@ func (p *people) revoke() {
 
 // rig is a feed that runs behind a server.
 type rig struct {
-	*table
+	*feedtest.Table
 	feed    *feed.Feed
 	handler *Handler
 	callers *people
@@ -138,14 +75,14 @@ type rig struct {
 	stop    func()
 }
 
-func newRig(t *testing.T, tab *table, stall time.Duration) *rig {
+func newRig(t *testing.T, tab *feedtest.Table, stall time.Duration) *rig {
 	t.Helper()
 	sp := spectest.BuiltIn(t, "twilio")
 	gate, err := access.New(map[string]*spec.Spec{"twilio": sp}, roles)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{table: tab, callers: &people{revoked: make(chan struct{})}}
+	r := &rig{Table: tab, callers: &people{revoked: make(chan struct{})}}
 	r.feed, err = feed.New(t.Context(), feed.Options{
 		Sources: []*spec.Source{{Name: "twilio", Spec: sp}}, Store: tab, KV: tab, Policy: feed.Policy{Gate: gate, Callers: r.callers},
 		Limits: feed.Limits{Stall: stall},
@@ -178,7 +115,7 @@ func newRig(t *testing.T, tab *table, stall time.Duration) *rig {
 
 // make appends changes and notifies the feed.
 func (r *rig) make(changes ...understudy.Change) {
-	r.put(changes...)
+	r.Put(changes...)
 	r.feed.NotifyPage(request.PageSaved{Changes: []understudy.Change{{Source: "twilio"}}})
 }
 

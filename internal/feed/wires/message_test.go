@@ -17,6 +17,7 @@ import (
 	"understudy/follow/feedpb"
 	"understudy/internal/checktest"
 	"understudy/internal/feed"
+	"understudy/internal/feed/feedtest"
 )
 
 // newGenerated returns the generated message of a change.
@@ -117,7 +118,7 @@ func FuzzDecodeRequest(f *testing.F) {
 // What is no message of a protocol is refused.
 func TestBadCallsAreRefused(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newTable(), 0)
+	r := newRig(t, feedtest.NewTable("twilio"), 0)
 	for _, c := range []struct {
 		contentType, body string
 		status            int

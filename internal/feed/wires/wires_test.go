@@ -15,6 +15,7 @@ import (
 	"understudy"
 	"understudy/internal/checktest"
 	"understudy/internal/feed"
+	"understudy/internal/feed/feedtest"
 )
 
 // event is one event as a client received it. A change is "came calls CA1".
@@ -117,7 +118,7 @@ func equal(t *testing.T, got []string, want ...string) {
 func TestFollowFromTheBeginningAndLive(t *testing.T) {
 	t.Parallel()
 	overEach(t, func(t *testing.T, open opener) {
-		r := newRig(t, newTable(), 0)
+		r := newRig(t, feedtest.NewTable("twilio"), 0)
 		r.make(came("calls", "CA1"), came("messages", "SM1"))
 		s := subscribe(t, open, r, "all", "after=0")
 		equal(t, s.take(2), "1 came calls CA1", "2 came messages SM1")
@@ -131,7 +132,7 @@ func TestFollowFromTheBeginningAndLive(t *testing.T) {
 func TestResumeAfterACursor(t *testing.T) {
 	t.Parallel()
 	overEach(t, func(t *testing.T, open opener) {
-		r := newRig(t, newTable(), 0)
+		r := newRig(t, feedtest.NewTable("twilio"), 0)
 		for i := range 5 {
 			r.make(came("calls", fmt.Sprint("CA", i)), came("messages", fmt.Sprint("SM", i)))
 		}
@@ -153,10 +154,10 @@ func TestResumeAfterACursor(t *testing.T) {
 func TestCursorOfALostChangeIsRefused(t *testing.T) {
 	t.Parallel()
 	overEach(t, func(t *testing.T, open opener) {
-		tab := newTable()
+		tab := feedtest.NewTable("twilio")
 		r := newRig(t, tab, 0)
 		r.make(came("calls", "CA1"))
-		saved := tab.copy()
+		saved := tab.Copy()
 		r.make(came("calls", "CA2"))
 		s := subscribe(t, open, r, "all", "after=0")
 		s.take(2)
@@ -172,7 +173,7 @@ func TestCursorOfALostChangeIsRefused(t *testing.T) {
 func TestHiddenRecordsNeverAppear(t *testing.T) {
 	t.Parallel()
 	overEach(t, func(t *testing.T, open opener) {
-		r := newRig(t, newTable(), 0)
+		r := newRig(t, feedtest.NewTable("twilio"), 0)
 		r.make(came("calls", "CA1"), came("messages", "SM1"), came("calls", "CA2"))
 		r.make(understudy.Change{Kind: "messages", ID: "SM1", Type: understudy.Changed, Fields: understudy.NewNames("body")})
 		r.make(understudy.Change{Kind: "messages", ID: "SM1", Type: understudy.Changed, Fields: understudy.NewNames("body", "status")})
@@ -191,7 +192,7 @@ func TestHiddenRecordsNeverAppear(t *testing.T) {
 func TestRevokedCredentialEndsTheStream(t *testing.T) {
 	t.Parallel()
 	overEach(t, func(t *testing.T, open opener) {
-		r := newRig(t, newTable(), 0)
+		r := newRig(t, feedtest.NewTable("twilio"), 0)
 		r.make(came("calls", "CA1"))
 		s := subscribe(t, open, r, "all", "after=0")
 		s.take(1)
@@ -207,7 +208,7 @@ func TestRevokedCredentialEndsTheStream(t *testing.T) {
 func TestShutdownTellsWhereToResume(t *testing.T) {
 	t.Parallel()
 	overEach(t, func(t *testing.T, open opener) {
-		tab := newTable()
+		tab := feedtest.NewTable("twilio")
 		r := newRig(t, tab, 0)
 		r.make(came("calls", "CA1"), came("messages", "SM1"), came("calls", "CA2"))
 		s := subscribe(t, open, r, "few", "after=0")
@@ -224,9 +225,9 @@ func TestShutdownTellsWhereToResume(t *testing.T) {
 func TestSlowReaderIsDisconnected(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 4000)
-	tab := newTable()
+	tab := feedtest.NewTable("twilio")
 	for i := range 6000 {
-		tab.put(came("calls", fmt.Sprint("CA", i, long)))
+		tab.Put(came("calls", fmt.Sprint("CA", i, long)))
 	}
 	for _, w := range all {
 		if w.name == "poll" || w.name == "zeromq" { // a page is bounded by itself
@@ -234,7 +235,7 @@ func TestSlowReaderIsDisconnected(t *testing.T) {
 		}
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, tab.copy(), 200*time.Millisecond)
+			r := newRig(t, tab.Copy(), 200*time.Millisecond)
 			subscribe(t, w.open, r, "all", "after=0")
 			r.awaitFree(t)
 			checktest.Equal(t, r.feed.Load().Dropped, 1, "subscribers disconnected")
@@ -245,7 +246,7 @@ func TestSlowReaderIsDisconnected(t *testing.T) {
 func TestLimitAndWaitEndTheStream(t *testing.T) {
 	t.Parallel()
 	overEach(t, func(t *testing.T, open opener) {
-		r := newRig(t, newTable(), 0)
+		r := newRig(t, feedtest.NewTable("twilio"), 0)
 		r.make(came("calls", "CA1"), came("calls", "CA2"), came("calls", "CA3"))
 		s := subscribe(t, open, r, "all", "after=0&limit=2")
 		equal(t, s.take(2), "1 came calls CA1", "2 came calls CA2")
@@ -260,7 +261,7 @@ func TestLimitAndWaitEndTheStream(t *testing.T) {
 // A page of another site cannot open a stream with the cookies of a visitor.
 func TestOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newTable(), 0)
+	r := newRig(t, feedtest.NewTable("twilio"), 0)
 	for _, c := range []struct{ method, path, upgrade, field, value string }{
 		{http.MethodGet, "/-/feed", "websocket", "Sec-Fetch-Site", "cross-site"},
 		{http.MethodGet, "/-/feed", "websocket", "Origin", "https://elsewhere.example"},
@@ -286,7 +287,7 @@ func TestOtherSitesAreRefused(t *testing.T) {
 func TestCloseWaitsForStreams(t *testing.T) {
 	t.Parallel()
 	for _, open := range []opener{openSocket, openFrames} {
-		r := newRig(t, newTable(), 0)
+		r := newRig(t, feedtest.NewTable("twilio"), 0)
 		s := subscribe(t, open, r, "all", "after=0")
 		if e, err := s.client.next(); err != nil || e.kind != "start" {
 			t.Fatalf("%v, %v", e, err)
@@ -303,7 +304,7 @@ func TestCloseWaitsForStreams(t *testing.T) {
 	}
 }
 
-var _ feed.Store = (*table)(nil)
+var _ feed.Store = (*feedtest.Table)(nil)
 
 // within returns a context for one wait of a test.
 func within(t *testing.T) context.Context {

@@ -20,6 +20,7 @@ import (
 
 	"understudy"
 	"understudy/internal/checktest"
+	"understudy/internal/feed/feedtest"
 )
 
 // startZeroMQ returns the address at which a rig serves sockets of ZeroMQ.
@@ -197,7 +198,7 @@ func (s *zmqSocket) mustReceive(t *testing.T) (topic, body string) {
 
 func TestZeroMQSubscriptionsChooseTopics(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newTable(), 0)
+	r := newRig(t, feedtest.NewTable("twilio"), 0)
 	address := startZeroMQ(t, r, 10, time.Minute)
 	calls := subscribeZeroMQ(t, address, "all", "twilio/calls")
 	every := subscribeZeroMQ(t, address, "all", "")
@@ -240,7 +241,7 @@ func TestZeroMQSubscriptionsChooseTopics(t *testing.T) {
 
 func TestZeroMQRefusals(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newTable(), 0)
+	r := newRig(t, feedtest.NewTable("twilio"), 0)
 	address := startZeroMQ(t, r, 10, time.Minute)
 	other := subscribeZeroMQ(t, address, "other", "twilio/")
 	_, body := other.mustReceive(t)
@@ -284,7 +285,7 @@ func isTimeout(err error) bool {
 // A peer that has sent a request and left costs nothing, and connections above the limit are closed until one ends.
 func TestZeroMQPeersThatLeave(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newTable(), 0)
+	r := newRig(t, feedtest.NewTable("twilio"), 0)
 	address := startZeroMQ(t, r, 1, time.Minute)
 	for range 20 {
 		first, err := dialAgain(t, address)
@@ -316,7 +317,7 @@ func dialAgain(t *testing.T, address string) (*zmqSocket, error) {
 // A subscriber that reads nothing is disconnected.
 func TestZeroMQSlowReaderIsDisconnected(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, newTable(), 0)
+	r := newRig(t, feedtest.NewTable("twilio"), 0)
 	s := subscribeZeroMQ(t, startZeroMQ(t, r, 10, 200*time.Millisecond), "all", "")
 	s.mustReceive(t)
 	long := strings.Repeat("x", 4000)
@@ -341,7 +342,7 @@ func FuzzZeroMQ(f *testing.F) {
 		appendFrame(nil, moreFlag, nil), appendFrame(nil, moreFlag, []byte("twilio")), appendFrame(nil, 0, []byte("0"))))
 	f.Add(true, []byte{commandFlag, 5, 255, 'H', 'E', 'L', 'O'})
 	f.Fuzz(func(t *testing.T, isPlain bool, data []byte) {
-		r := newRig(t, newTable(), 0)
+		r := newRig(t, feedtest.NewTable("twilio"), 0)
 		mechanism := map[bool]string{true: "PLAIN", false: "NULL"}[isPlain]
 		server, conn := net.Pipe()
 		done := make(chan struct{})
