@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -43,11 +42,7 @@ func (d *dead) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !d.isUp {
 		return nil, errRefused
 	}
-	in, out := io.Pipe()
-	context.AfterFunc(r.Context(), func() { _ = out.CloseWithError(r.Context().Err()) })
-	body := io.MultiReader(strings.NewReader("id: 7\n\n"), in)
-	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(body),
-		Request: r}, nil
+	return newAnswer(r, false), nil
 }
 
 func (d *dead) count(n int) {
@@ -83,10 +78,10 @@ func (hang) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestDeadServerIsUnavailableAfterTheDeadline(t *testing.T) {
 	t.Parallel()
 	for name, over := range map[string]http.RoundTripper{"refuses": &dead{at: map[int64]int{}}, "hangs": hang{}} {
-		for _, pages := range []bool{false, true} {
+		for wire := range answers {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				err := Receive(t.Context(), Options{URL: newURL(), LongPoll: pages, HTTP: &http.Client{Transport: over},
+				err := Receive(t.Context(), Options{URL: newURL(), Wire: Wire(wire), HTTP: &http.Client{Transport: over},
 					GiveUpAfter: 100 * time.Second}, nil)
 				checktest.True(t, errors.Is(err, ErrUnavailable), "%s: %v", name, err)
 				checktest.Equal(t, time.Since(began), 100*time.Second, "%s: time to the error", name)
@@ -122,44 +117,50 @@ func (d *dead) set(isUp bool) {
 // Two hundred calls follow a server that stops, and comes back after an hour.
 func TestRetryStormIsBounded(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const calls = 200
-		ctx, cancel := context.WithCancel(t.Context())
-		s := &dead{at: map[int64]int{}}
-		at := newURL()
-		var opened, ended sync.WaitGroup
-		opened.Add(calls)
-		for range calls {
-			ended.Go(func() {
-				isOpen := false
-				err := Receive(ctx, Options{URL: at, HTTP: &http.Client{Transport: s}, SilenceTimeout: 100 * time.Hour,
-					OnOpen: func() {
-						if !isOpen {
-							isOpen = true
-							opened.Done()
-						}
-					}}, nil)
-				checktest.True(t, errors.Is(err, context.Canceled), "%v", err)
-			})
+	for wire := range answers {
+		if Wire(wire) != Pages { // the server sends only streams
+			synctest.Test(t, func(t *testing.T) { checkStorm(t, Wire(wire)) })
 		}
-		time.Sleep(time.Minute)
-		attempts, _, second := s.reset()
-		checktest.True(t, attempts <= calls*6/5, "%d attempts in the first minute", attempts)
-		checktest.True(t, second <= calls*6/5, "%d attempts in a second", second)
-		time.Sleep(time.Hour)
-		attempts, top, _ := s.reset()
-		checktest.Equal(t, top, 1, "attempts at once in the next hour")
-		checktest.True(t, attempts > 60 && attempts < 600, "%d attempts in the next hour", attempts)
+	}
+}
 
-		s.set(true)
-		opened.Wait()
-		attempts, _, _ = s.reset()
-		checktest.True(t, attempts <= calls*6/5, "%d attempts until all are connected", attempts)
-		_, cause := findBreaker(strings.TrimPrefix(at, "http://"))
-		checktest.NoError(t, cause, "the breaker of a server that answers")
-		cancel()
-		ended.Wait()
-	})
+func checkStorm(t *testing.T, wire Wire) {
+	const calls = 200
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &dead{at: map[int64]int{}}
+	at := newURL()
+	var opened, ended sync.WaitGroup
+	opened.Add(calls)
+	for range calls {
+		ended.Go(func() {
+			isOpen := false
+			err := Receive(ctx, Options{URL: at, Wire: wire, HTTP: &http.Client{Transport: s}, SilenceTimeout: 100 * time.Hour,
+				OnOpen: func() {
+					if !isOpen {
+						isOpen = true
+						opened.Done()
+					}
+				}}, nil)
+			checktest.True(t, errors.Is(err, context.Canceled), "%v", err)
+		})
+	}
+	time.Sleep(time.Minute)
+	attempts, _, second := s.reset()
+	checktest.True(t, attempts <= calls*6/5, "%d attempts in the first minute", attempts)
+	checktest.True(t, second <= calls*6/5, "%d attempts in a second", second)
+	time.Sleep(time.Hour)
+	attempts, top, _ := s.reset()
+	checktest.Equal(t, top, 1, "attempts at once in the next hour")
+	checktest.True(t, attempts > 60 && attempts < 600, "%d attempts in the next hour", attempts)
+
+	s.set(true)
+	opened.Wait()
+	attempts, _, _ = s.reset()
+	checktest.True(t, attempts <= calls*6/5, "%d attempts until all are connected", attempts)
+	_, cause := findBreaker(strings.TrimPrefix(at, "http://"))
+	checktest.NoError(t, cause, "the breaker of a server that answers")
+	cancel()
+	ended.Wait()
 }
 
 // A call that waits for its turn ends at once with its context, and names the cause of the others.

@@ -1,4 +1,4 @@
-// Forms: what Receive promises holds for streams and for pages, also over connections that break.
+// Wires: what Receive promises holds for each wire, also over connections that break.
 
 package follow_test
 
@@ -18,12 +18,12 @@ import (
 	"understudy/internal/sample"
 )
 
-// overEach runs a test with a stream and with pages.
-func overEach(t *testing.T, run func(t *testing.T, pages bool)) {
-	for name, pages := range map[string]bool{"stream": false, "pages": true} {
+// overEach runs a test over each wire.
+func overEach(t *testing.T, run func(t *testing.T, wire follow.Wire)) {
+	for wire, name := range []string{"events", "pages", "websocket", "frames", "connect"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run(t, pages)
+			run(t, follow.Wire(wire))
 		})
 	}
 }
@@ -56,9 +56,9 @@ func TestStreamAndPagesSendTheSameChanges(t *testing.T) {
 	checktest.MustNoError(t, err, "the first changes")
 	sealed, err := receive(t, follow.Options{URL: s.server.URL, After: "0", User: "some"}, 150)
 	checktest.MustNoError(t, err, "the first changes with sealed cursors")
-	overEach(t, func(t *testing.T, pages bool) {
+	overEach(t, func(t *testing.T, wire follow.Wire) {
 		for role, want := range map[string][]follow.Change{"": want, "some": sealed} {
-			o := follow.Options{URL: s.server.URL, After: "0", User: role, LongPoll: pages}
+			o := follow.Options{URL: s.server.URL, After: "0", User: role, Wire: wire}
 			got, err := receive(t, o, 70)
 			checktest.MustNoError(t, err, "begin")
 			o.After = got[69].Cursor
@@ -72,7 +72,7 @@ func TestStreamAndPagesSendTheSameChanges(t *testing.T) {
 				checktest.MustEqual(t, describe(ch), describe(want[i]), "change %d of %q", i, role)
 			}
 		}
-		o := follow.Options{URL: s.server.URL, LongPoll: pages, Kinds: []string{"calls"}, OnOpen: func() { s.add(3) }}
+		o := follow.Options{URL: s.server.URL, Wire: wire, Kinds: []string{"calls"}, OnOpen: func() { s.add(3) }}
 		now, err := receive(t, o, 3)
 		checktest.MustNoError(t, err, "from now on")
 		checktest.True(t, now[0].N > 150, "the first new change is %d", now[0].N)
@@ -88,7 +88,7 @@ func describe(ch follow.Change) string {
 func TestStreamAndPagesReportRefusals(t *testing.T) {
 	t.Parallel()
 	s := openCounter(t)
-	overEach(t, func(t *testing.T, pages bool) {
+	overEach(t, func(t *testing.T, wire follow.Wire) {
 		for _, c := range []struct {
 			o      follow.Options
 			status int
@@ -98,7 +98,7 @@ func TestStreamAndPagesReportRefusals(t *testing.T) {
 			{follow.Options{User: "nobody"}, http.StatusUnauthorized},
 			{follow.Options{User: "other"}, http.StatusForbidden},
 		} {
-			c.o.URL, c.o.LongPoll = s.server.URL, pages
+			c.o.URL, c.o.Wire = s.server.URL, wire
 			_, err := receive(t, c.o, 1)
 			refused, ok := errors.AsType[*follow.StatusError](err)
 			checktest.MustTrue(t, ok, "%+v: %v", c.o, err)
@@ -112,12 +112,12 @@ func TestStreamAndPagesReportRefusals(t *testing.T) {
 func TestStreamAndPagesEndWithTheirContext(t *testing.T) {
 	t.Parallel()
 	s := openCounter(t)
-	overEach(t, func(t *testing.T, pages bool) {
+	overEach(t, func(t *testing.T, wire follow.Wire) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		opened := make(chan struct{})
 		go func() {
-			ended <- follow.Receive(ctx, follow.Options{URL: s.server.URL, LongPoll: pages, OnOpen: func() { close(opened) }},
+			ended <- follow.Receive(ctx, follow.Options{URL: s.server.URL, Wire: wire, OnOpen: func() { close(opened) }},
 				func(follow.Change) error { return nil })
 		}()
 		await(t, opened)
@@ -282,14 +282,14 @@ func TestChaosProxyLosesAndDoublesNothing(t *testing.T) {
 		}
 	})
 	t.Cleanup(func() { stop(); made.Wait() })
-	overEach(t, func(t *testing.T, pages bool) {
+	overEach(t, func(t *testing.T, wire follow.Wire) {
 		p := startChaos(t, seed, s.server.Listener.Addr().String())
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 		defer cancel()
 		lost, last := 0, error(nil)
 		var counts []int64
 		err := follow.Receive(ctx, follow.Options{
-			URL: "http://" + p.listener.Addr().String(), LongPoll: pages, After: "0", HTTP: &http.Client{Transport: &http.Transport{}},
+			URL: "http://" + p.listener.Addr().String(), Wire: wire, After: "0", HTTP: &http.Client{Transport: &http.Transport{}},
 			MinPause: time.Millisecond, MaxPause: 5 * time.Millisecond, SilenceTimeout: 20 * time.Second,
 			OnLost: func(err error, _ time.Duration) { lost, last = lost+1, err },
 		}, func(ch follow.Change) error {

@@ -1,6 +1,6 @@
 // Follow: receives every change once and in order, over connections that may break.
 
-// Package follow reads the change feed of an Understudy server, as a stream or in pages. It needs only the standard library.
+// Package follow reads the change feed of an Understudy server, over one of several wires. It needs only the standard library.
 //
 // A change counts as received when the callback returns nil. Then the next change follows. A program stores
 // Change.Cursor together with its result, and starts again with it as Options.After. It then receives every
@@ -49,17 +49,16 @@ type Options struct {
 	After  string
 	User   string // user of a credential; a Secret without User is sent as a bearer token
 	Secret string
-	// LongPoll requests pages that wait up to 20 s for a change, in place of a stream of server-sent events. It is for
-	// proxies that delay streams. The setting feed.wait must be at least as long.
-	LongPoll bool
-	Kinds    []string // kinds of the changes to receive; none means all
-	Fields   []string // receive a changed record only if one of these fields changed; none means all
+	Wire   Wire     // form in which the server sends the feed; Events if it is not set
+	Kinds  []string // kinds of the changes to receive; none means all
+	Fields []string // receive a changed record only if one of these fields changed; none means all
 	// Locate returns the server's URL and secret before each connection, for a server that changes them with a
 	// restart. URL and Secret are then ignored, and OnLost receives an error of Locate. After a 401 the request
 	// is repeated once if Locate returns another secret. If nil, URL and Secret are used.
 	Locate func(ctx context.Context) (url, secret string, err error)
 	// HTTP sends the requests; nil means a new client. It must not have a Timeout, because that would end the
-	// stream.
+	// stream. For Frames over https its transport must use only HTTP/1.1: set http.Transport.Protocols, and for a
+	// clone also TLSClientConfig.NextProtos, which would still offer h2.
 	HTTP *http.Client
 	// SilenceTimeout is how long the server may send nothing, not even a comment, before the connection counts
 	// as lost. 0 means 45 s.
@@ -167,6 +166,7 @@ type client struct {
 	f          func(Change) error
 	at         *url.URL // address of the feed
 	secret     string
+	key        string        // Sec-WebSocket-Key of the last request
 	denied     *StatusError  // the 401 for the current secret, if Locate may know another secret
 	position   string        // current position: a cursor; "" until the server has sent one
 	n          int64         // number in the current position

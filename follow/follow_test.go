@@ -234,7 +234,7 @@ func TestRefusals(t *testing.T) {
 		_, _ = io.WriteString(w, "<p>hello")
 	}
 	if _, err := run(t, &script{turns: []func(http.ResponseWriter, *http.Request){html}}, Options{}, nil); err == nil ||
-		!strings.Contains(err.Error(), "not a stream of events") {
+		!strings.Contains(err.Error(), `it is "text/html", not "text/event-stream"`) {
 		t.Errorf("a web page: %v", err)
 	}
 	for _, address := range []string{"", "127.0.0.1:4114", "ftp://x", "http://"} {
@@ -262,22 +262,12 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// still is a connection over which nothing comes.
-type still struct{ trips int }
-
-func (s *still) RoundTrip(r *http.Request) (*http.Response, error) {
-	s.trips++
-	in, out := io.Pipe()
-	context.AfterFunc(r.Context(), func() { _ = out.CloseWithError(r.Context().Err()) })
-	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: in, Request: r}, nil
-}
-
 func TestSilenceAndBackOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		s := &still{}
+		s := &silent{}
 		var pauses []time.Duration
 		began := time.Now()
 		err := Receive(ctx, Options{URL: newURL(), HTTP: &http.Client{Transport: s}, OnLost: func(err error, pause time.Duration) {
@@ -353,7 +343,7 @@ func FuzzPage(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
 		passed := 0
-		err := Receive(ctx, Options{URL: newURL(), LongPoll: true, HTTP: &http.Client{Transport: answer(body)},
+		err := Receive(ctx, Options{URL: newURL(), Wire: Pages, HTTP: &http.Client{Transport: answer(body)},
 			MinPause: time.Millisecond, MaxPause: time.Millisecond}, func(ch Change) error {
 			checktest.MustTrue(t, ch.Cursor != "", "a change without a position in %q", body)
 			if passed++; passed > 100 {

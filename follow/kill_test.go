@@ -1,5 +1,5 @@
 // kill -9: a follower that keeps its number sees every change once, however often it is
-// killed and the connection cut.
+// killed and the connection cut. Each time it follows over another wire.
 
 package follow_test
 
@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,7 @@ import (
 	"understudy/follow"
 	"understudy/internal/access"
 	"understudy/internal/feed"
+	"understudy/internal/feed/wires"
 	"understudy/internal/sample"
 	"understudy/internal/store"
 	"understudy/internal/store/storetest"
@@ -46,8 +48,12 @@ func TestKilledFollower(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	wire, err := strconv.Atoi(os.Getenv("UNDERSTUDY_KILLED_WIRE"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	err = follow.Receive(t.Context(), follow.Options{URL: os.Getenv("UNDERSTUDY_KILLED_FEED"), After: lastOf(seen),
-		MinPause: time.Millisecond},
+		Wire: follow.Wire(wire), MinPause: time.Millisecond},
 		func(ch follow.Change) error {
 			_, err := out.WriteString(ch.Cursor + "\n")
 			return err
@@ -101,7 +107,8 @@ func openSource(t *testing.T) *source {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	s := &source{db: db, feed: f, server: httptest.NewServer(f.Handler())}
+	handler := wires.New(f)
+	s := &source{db: db, feed: f, server: httptest.NewServer(handler)}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if err := f.Run(ctx); err != nil {
@@ -112,6 +119,9 @@ func openSource(t *testing.T) *source {
 	t.Cleanup(func() {
 		cancel()
 		wg.Wait()
+		if err := handler.Close(); err != nil {
+			t.Error(err)
+		}
 		s.server.Close()
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -161,9 +171,9 @@ func TestKillFollower(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range kills {
+	for i := range kills {
 		seen := countOf(t, path)
-		child := begin(t, s.server.URL, path)
+		child := begin(t, s.server.URL, path, follow.Wire(i)%(follow.Connect+1))
 		// It has to come so far that it is killed at its work.
 		for countOf(t, path) < seen+1+rng.IntN(40) {
 			if rng.IntN(200) == 0 {
@@ -179,7 +189,7 @@ func TestKillFollower(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := begin(t, s.server.URL, path)
+	child := begin(t, s.server.URL, path, follow.Connect)
 	for int64(countOf(t, path)) < last {
 		child.alive(t)
 	}
@@ -214,11 +224,12 @@ type child struct {
 	limit *time.Timer
 }
 
-func begin(t *testing.T, url, path string) *child {
+func begin(t *testing.T, url, path string, wire follow.Wire) *child {
 	t.Helper()
 	c := &child{cmd: exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledFollower$"), ended: make(chan struct{}),
 		limit: time.NewTimer(time.Minute)}
-	c.cmd.Env = append(os.Environ(), "UNDERSTUDY_KILLED_FOLLOWER="+path, "UNDERSTUDY_KILLED_FEED="+url)
+	c.cmd.Env = append(os.Environ(), "UNDERSTUDY_KILLED_FOLLOWER="+path, "UNDERSTUDY_KILLED_FEED="+url,
+		fmt.Sprint("UNDERSTUDY_KILLED_WIRE=", int(wire)))
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.out
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -23,10 +23,16 @@ const (
 	maxPage    = 16 << 20 // largest size of a page, in bytes
 )
 
+// errType is the error of a response that is not the feed.
+var errType = errors.New("follow: the server's answer is not the feed")
+
 // newClient returns the state of a new call of Receive, with defaults for missing options.
 func newClient(o Options, f func(Change) error) (*client, error) {
+	if o.Wire < Events || o.Wire > Connect {
+		return nil, fmt.Errorf("follow: there is no wire %d", o.Wire)
+	}
 	if o.HTTP == nil {
-		o.HTTP = &http.Client{}
+		o.HTTP = newHTTPClient(o.Wire)
 	}
 	or := func(d *time.Duration, otherwise time.Duration) {
 		if *d <= 0 {
@@ -55,7 +61,7 @@ func (c *client) setAddress(at string) error {
 		return errors.New("follow: the URL must be http(s)://host")
 	}
 	if strings.Trim(u.Path, "/") == "" {
-		u.Path = "/-/feed"
+		u.Path = feedPath
 	}
 	q := u.Query()
 	if c.o.Source != "" {
@@ -105,21 +111,23 @@ func (c *client) read(ctx context.Context, leave func(error)) error {
 	watch := time.AfterFunc(c.o.SilenceTimeout, func() { cancel(silent) })
 	defer watch.Stop()
 	next := c.openPages(ctx)
-	if !c.o.LongPoll {
-		resp, err := c.send(ctx, c.at, "text/event-stream")
+	if c.o.Wire != Pages {
+		resp, err := c.send(ctx, c.at)
 		if err != nil {
 			return err
 		}
 		defer resp.Body.Close()
-		next = newParser(resp.Body).readEvent
+		if resp.StatusCode == http.StatusSwitchingProtocols { // then the end of ctx does not close the connection
+			defer context.AfterFunc(ctx, func() { _ = resp.Body.Close() })()
+		}
+		if next, err = c.openStream(resp); err != nil {
+			return c.explain(ctx, err)
+		}
 	}
 	for isFirst := true; ; isFirst = false {
 		e, err := next()
-		switch {
-		case err != nil && (c.o.LongPoll || errors.Is(err, errLong)):
-			return err
-		case err != nil:
-			return &lostError{err: findCause(ctx, err)}
+		if err != nil {
+			return c.explain(ctx, err)
 		}
 		// The time that the callback takes does not count as silence of the server.
 		watch.Stop()
@@ -141,15 +149,14 @@ func (c *client) read(ctx context.Context, leave func(error)) error {
 	}
 }
 
-// send requests a content type from the feed, with the credential, the position and an id of its own.
-func (c *client) send(ctx context.Context, at *url.URL, accept string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+// send requests the feed over Options.Wire, with the credential, the position and an id of its own.
+func (c *client) send(ctx context.Context, at *url.URL) (*http.Response, error) {
+	req, err := c.newRequest(ctx, at)
 	if err != nil {
-		return nil, fmt.Errorf("follow: %w", err)
+		return nil, err
 	}
 	c.requests++
-	req.Header.Set("X-Request-Id", c.id+"-"+strconv.FormatInt(c.requests, 36))
-	req.Header.Set("Accept", accept)
+	req.Header.Set("X-Request-Id", c.requestID())
 	req.Header.Set("Cache-Control", "no-store")
 	switch {
 	case c.o.User != "":
@@ -162,21 +169,35 @@ func (c *client) send(ctx context.Context, at *url.URL, accept string) (*http.Re
 	}
 	resp, err := c.o.HTTP.Do(req)
 	if err != nil {
-		return nil, &lostError{err: findCause(ctx, err)}
+		return nil, c.explain(ctx, err)
 	}
-	if err = checkResponse(resp, accept); err == nil {
-		return resp, nil
+	if err = checkResponse(resp, answers[c.o.Wire]); err != nil {
+		_ = resp.Body.Close()
+		return nil, c.explain(ctx, err)
 	}
-	_ = resp.Body.Close()
-	denied, ok := errors.AsType[*StatusError](err)
-	if ok {
-		denied.RequestID = req.Header.Get("X-Request-Id")
+	return resp, nil
+}
+
+// requestID returns the id of the last request.
+func (c *client) requestID() string { return c.id + "-" + strconv.FormatInt(c.requests, 36) }
+
+// explain returns the error of a connection as Receive needs it: a *lostError, unless another attempt would end in the same way.
+func (c *client) explain(ctx context.Context, err error) error {
+	_, isLost := errors.AsType[*lostError](err)
+	refused, isRefused := errors.AsType[*StatusError](err)
+	if isRefused {
+		refused.RequestID = c.requestID()
 	}
-	if ok && c.o.Locate != nil && denied.Status == http.StatusUnauthorized {
-		c.denied = denied
-		return nil, &lostError{err: err}
+	switch {
+	case isLost:
+		return err
+	case isRefused && c.o.Locate != nil && refused.Status == http.StatusUnauthorized:
+		c.denied = refused
+		return &lostError{err: err}
+	case isRefused, errors.Is(err, errLong), errors.Is(err, errType):
+		return err
 	}
-	return nil, err
+	return &lostError{err: findCause(ctx, err)}
 }
 
 // openPages returns a function that reads the events of page after page. The server answers the first one at once.
@@ -204,7 +225,7 @@ func (c *client) readPage(ctx context.Context, wait time.Duration) (events []eve
 	at.RawQuery = q.Encode()
 	early := time.NewTimer(wait / 2)
 	defer early.Stop()
-	resp, err := c.send(ctx, &at, "application/json")
+	resp, err := c.send(ctx, &at)
 	if err != nil {
 		return nil, err
 	}
@@ -259,11 +280,22 @@ func findCause(ctx context.Context, err error) error {
 	return err
 }
 
-// checkResponse returns the error of a response that does not have the wanted content type, or nil.
+// checkResponse returns nil if a response has the wanted media type, or the wanted protocol after an upgrade.
 func checkResponse(resp *http.Response, want string) error {
 	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
-	if resp.StatusCode == http.StatusOK && strings.TrimSpace(kind) == want {
-		return nil
+	switch resp.StatusCode {
+	case http.StatusSwitchingProtocols:
+		kind = resp.Header.Get("Upgrade")
+		fallthrough
+	case http.StatusOK:
+		if strings.EqualFold(strings.TrimSpace(kind), want) {
+			return nil
+		}
+		return fmt.Errorf("%w: it is %q, not %q", errType, kind, want)
+	case http.StatusUnauthorized:
+		if kind == want && want == answers[Connect] { // the response is an envelope with the error
+			return nil
+		}
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem)) // a partial body is good enough for a message
 	var problem struct {
@@ -273,15 +305,18 @@ func checkResponse(resp *http.Response, want string) error {
 	if json.Unmarshal(body, &problem) == nil && problem.Error != "" {
 		text = problem.Error
 	}
+	return newRefusal(resp.StatusCode, text, resp.Header.Get("Retry-After"))
+}
+
+// newRefusal returns the error of a refusal: a *lostError if the server may accept another attempt, otherwise a *StatusError.
+// retryAfter is in seconds, or empty.
+func newRefusal(status int, text, retryAfter string) error {
 	if len(text) > 300 {
 		text = text[:300] + "…"
 	}
-	err := &StatusError{Status: resp.StatusCode, Text: text}
-	switch s := resp.StatusCode; {
-	case s == http.StatusOK:
-		return fmt.Errorf("follow: the server answered with %q, which is not a stream of events", kind)
-	case s >= 500 || s == http.StatusTooManyRequests || s == http.StatusRequestTimeout:
-		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 if the header is missing
+	err := &StatusError{Status: status, Text: text}
+	if status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout {
+		seconds, _ := strconv.Atoi(retryAfter) // 0 if it is missing
 		return &lostError{err: err, wait: time.Duration(min(max(seconds, 0), 3600)) * time.Second}
 	}
 	return err

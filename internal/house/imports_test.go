@@ -30,7 +30,7 @@ var imports = map[string]string{
 	"internal/infer":             ". internal/openapi kit/suggest spec spec/paging",
 	"internal/jsonapi":           ". kit/accesslog kit/jsonhttp kit/token",
 	"internal/openapi":           "",
-	"follow":                     "kit/lockwatch kit/retry",
+	"follow":                     "kit/frame kit/lockwatch kit/retry",
 	"follow/feedpb":              "",
 	"internal/access":            ". internal/query kit/e164 kit/jsonspan kit/lockwatch kit/lru kit/suggest kit/token request spec",
 	"internal/access/accesstest": ". internal/access request spec",
