@@ -17,8 +17,8 @@ import (
 	"understudy/kit/frame"
 )
 
-// Wire is a form in which a server sends the feed. The changes, their order and their cursors are the same over each wire, so a
-// program may change the wire and continue after its last cursor. An event has at most 1 MiB.
+// Wire is a form in which a server sends the feed. Each wire sends the same changes in the same order, and continues after a cursor
+// of any wire. An event of more than 1 MiB ends Receive; over Frames, where it may be a damaged one, it ends the connection.
 type Wire int
 
 const (
