@@ -48,7 +48,7 @@ func receive(t *testing.T, o follow.Options, n int) (got []follow.Change, err er
 	return got, err
 }
 
-func TestStreamAndPagesSendTheSameChanges(t *testing.T) {
+func TestEachWireSendsTheSameChanges(t *testing.T) {
 	t.Parallel()
 	s := openCounter(t)
 	s.add(150)
@@ -85,7 +85,7 @@ func describe(ch follow.Change) string {
 	return strings.Join(append([]string{ch.Cursor, ch.Source, ch.Kind, ch.ID, ch.What, ch.At.String()}, ch.Fields...), " ")
 }
 
-func TestStreamAndPagesReportRefusals(t *testing.T) {
+func TestEachWireReportsRefusals(t *testing.T) {
 	t.Parallel()
 	s := openCounter(t)
 	overEach(t, func(t *testing.T, wire follow.Wire) {
@@ -109,7 +109,7 @@ func TestStreamAndPagesReportRefusals(t *testing.T) {
 }
 
 // A wait for a change ends at once with its context.
-func TestStreamAndPagesEndWithTheirContext(t *testing.T) {
+func TestEachWireEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	s := openCounter(t)
 	overEach(t, func(t *testing.T, wire follow.Wire) {
