@@ -94,7 +94,7 @@ type call struct {
 	control   *http.ResponseController
 	isJSON    bool
 	isStarted bool                          // whether a message was sent
-	frame     []byte                        // the last frame; its memory is used again
+	unsent    []byte                        // the frames that are sent next
 	end       func(status int, text string) // ends the stream; status is 200 or that of a refusal
 }
 
@@ -119,15 +119,16 @@ func (c *call) follow(f *feed.Feed, r *http.Request) (status int, text string, e
 			status, text = f.Explain(get, stop)
 			return status, text, r.Context().Err()
 		}
-		data := c.encode(&e)
-		if data == nil {
+		if data := c.encode(&e); data != nil {
+			c.appendFrame(0, data)
+		}
+		if e.Kind == feed.EventChange && len(c.unsent) < maxUnsent || len(c.unsent) == 0 {
 			continue
 		}
 		if deadline, isNew := sub.ExtendDeadline(); isNew {
 			_ = c.control.SetWriteDeadline(deadline) // an error means that the next write fails
 		}
-		c.isStarted = true
-		if err := c.writeFrame(0, data); err != nil {
+		if err := c.flush(); err != nil {
 			return 0, "", err
 		}
 	}
@@ -174,11 +175,17 @@ func (c *call) encode(e *feed.Event) []byte {
 	return data
 }
 
-// writeFrame writes the flags, the length and the content of a frame, and flushes them.
-func (c *call) writeFrame(flags byte, data []byte) error {
-	c.frame = binary.BigEndian.AppendUint32(append(c.frame[:0], flags), uint32(len(data)))
-	c.frame = append(c.frame, data...)
-	_, err := c.w.Write(c.frame)
+// appendFrame appends the flags, the length and the content of a frame to what is sent next.
+func (c *call) appendFrame(flags byte, data []byte) {
+	c.unsent = binary.BigEndian.AppendUint32(append(c.unsent, flags), uint32(len(data)))
+	c.unsent = append(c.unsent, data...)
+}
+
+// flush sends all frames. The changes that were read at once are sent together.
+func (c *call) flush() error {
+	c.isStarted = true
+	_, err := c.w.Write(c.unsent)
+	c.unsent = c.unsent[:0]
 	return cmp.Or(err, c.control.Flush())
 }
 
@@ -200,7 +207,8 @@ func (c *call) endGRPC(status int, text string) {
 // endWeb ends the stream with a frame of trailers.
 func (c *call) endWeb(status int, text string) {
 	trailers := fmt.Appendf(nil, "grpc-status: %d\r\ngrpc-message: %s\r\n", findCode(status).number, url.PathEscape(text))
-	_ = c.writeFrame(webTrailerFlag, trailers)
+	c.appendFrame(webTrailerFlag, trailers)
+	_ = c.flush()
 }
 
 // endConnect ends the stream with a JSON object.
@@ -210,5 +218,6 @@ func (c *call) endConnect(status int, text string) {
 		end["error"] = map[string]string{"code": findCode(status).name, "message": text}
 	}
 	data, _ := json.Marshal(end) // cannot fail for texts
-	_ = c.writeFrame(connectEndFlag, data)
+	c.appendFrame(connectEndFlag, data)
+	_ = c.flush()
 }
