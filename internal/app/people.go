@@ -103,6 +103,9 @@ func (f userFile) CheckUser(name, role string) error {
 func (f userFile) Change(ctx context.Context, change func(*signin.Users) error) error {
 	f.reader.changing.Lock() // commands that change the file at the same time are refused
 	defer f.reader.changing.Unlock()
+	if _, err := f.reader.opts.ReadSettings(); err != nil { // the change could not take effect
+		return fmt.Errorf("%w: %w", understudy.ErrNotStored, err)
+	}
 	var refused error
 	err := signin.UpdateFile(f.cfg.Viewer.UsersFile(f.reader.opts.Folder), func(u *signin.Users) error {
 		refused = change(u)

@@ -133,6 +133,11 @@ func (p *People) Accept(w http.ResponseWriter, r *http.Request, token, password 
 	if err := CheckPassword(i.Name, password); err != nil {
 		return err
 	}
+	if !p.Users.Has(i.Name) {
+		if err := p.File.CheckUser(i.Name, i.Role); err != nil { // the settings may have changed since
+			return err
+		}
+	}
 	return p.changeUser(w, r, i.Name, func(u *Users) error {
 		err := p.changeInvitations(r.Context(), func(all []Invitation) ([]Invitation, error) {
 			at := slices.IndexFunc(all, isOf(token))

@@ -166,6 +166,10 @@ func changeUser(q *page.Exchange, what, done string, change func(u *signin.Users
 		return page.NewNotFound("There is no such user", "Somebody may have removed it meanwhile.", usersPath)
 	case errors.Is(err, understudy.ErrInvalid):
 		return page.NewBadRequest("This can't be saved", page.Sentence(err), nil)
+	case errors.Is(err, understudy.ErrNotStored):
+		q.V.Options.Logger.ErrorContext(q.Ctx, "users not changed", "error", err)
+		return &page.Problem{Title: "The change is not in effect", Kind: understudy.ErrNotStored, Href: usersPath,
+			Hint: page.Sentence(err) + " The server must be able to write the file of users and its folder, and to read its settings."}
 	case err != nil:
 		return err
 	}

@@ -60,7 +60,7 @@ func explainPassword(q *page.Exchange, err error) (status int, wrong string) {
 	case errors.Is(err, understudy.ErrNotStored), errors.Is(err, understudy.ErrNotAudited):
 		q.V.Options.Logger.ErrorContext(q.Ctx, "users not changed", "error", err)
 		return http.StatusServiceUnavailable,
-			"The password could not be saved. Tell an administrator; the server's log has the reason."
+			"The new password is not in effect. Tell an administrator; the server's log has the reason."
 	}
 	return 0, ""
 }
