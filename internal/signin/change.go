@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"understudy"
+	"understudy/kit/accesslog"
 )
 
 const (
@@ -41,10 +42,14 @@ type Invitation struct {
 }
 
 // Invite stores an invitation, which is valid for three days, and returns its token. It replaces an earlier invitation of the same person.
+// The role of a person who is a user already stays.
 // Errors: ErrInvalid.
 func (p *People) Invite(ctx context.Context, name, role, by string) (token string, err error) {
 	if err := CheckName(name); err != nil {
 		return "", err
+	}
+	if user, ok := p.Users.find(name); ok {
+		role = user.Role
 	}
 	if err := p.File.CheckUser(name, role); err != nil {
 		return "", err
@@ -138,7 +143,7 @@ func (p *People) Accept(w http.ResponseWriter, r *http.Request, token, password 
 			return err
 		}
 	}
-	return p.changeUser(w, r, i.Name, func(u *Users) error {
+	return p.changeUser(w, r, understudy.Caller{Name: i.Name}, "invitation", func(u *Users) error {
 		err := p.changeInvitations(r.Context(), func(all []Invitation) ([]Invitation, error) {
 			at := slices.IndexFunc(all, isOf(token))
 			if at < 0 {
@@ -159,7 +164,7 @@ func (p *People) Accept(w http.ResponseWriter, r *http.Request, token, password 
 // ChangePassword replaces the password of the person who sent a request. All sessions of the person end, and a new one begins in this
 // browser. Errors: those of SignIn for the current password; ErrInvalid for a new password that is easy to guess.
 func (p *People) ChangePassword(w http.ResponseWriter, r *http.Request, current, next string) error {
-	s, _, ok := p.session(r)
+	s, role, ok := p.session(r)
 	if !ok {
 		return fmt.Errorf("signin: %w: nobody is signed in", understudy.ErrUnauthorized)
 	}
@@ -170,7 +175,7 @@ func (p *People) ChangePassword(w http.ResponseWriter, r *http.Request, current,
 	if err := p.checkPassword(r, name, current); err != nil {
 		return err
 	}
-	return p.changeUser(w, r, name, func(u *Users) error {
+	return p.changeUser(w, r, callerOf(&s, role), "password change", func(u *Users) error {
 		if now, _ := u.find(name); now.signInID != s.Session.SignInID {
 			return fmt.Errorf("signin: %w: the password was changed meanwhile", understudy.ErrConflict)
 		}
@@ -178,16 +183,21 @@ func (p *People) ChangePassword(w http.ResponseWriter, r *http.Request, current,
 	})
 }
 
-// changeUser changes the file of users and begins a session for one of them.
-func (p *People) changeUser(w http.ResponseWriter, r *http.Request, name string, change func(*Users) error) error {
+// changeUser records what a person does, changes the file of users and begins a session for the person.
+func (p *People) changeUser(w http.ResponseWriter, r *http.Request, who understudy.Caller, what string, change func(*Users) error) error {
+	err := understudy.RecordAudit(r.Context(), p.Audit, understudy.AuditEntry{Caller: who, Action: understudy.ActionSignIn, What: what,
+		AsPerson: true, Request: accesslog.LineOf(r.Context()).ID})
+	if err != nil {
+		return err
+	}
 	var user User
-	err := p.File.Change(r.Context(), func(u *Users) error {
+	err = p.File.Change(r.Context(), func(u *Users) error {
 		err := change(u)
-		user, _ = u.find(name)
+		user, _ = u.find(who.Name)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return p.begin(w, r, Session{Name: name, SignInID: user.signInID}, user.Role)
+	return p.begin(w, r, Session{Name: who.Name, SignInID: user.signInID}, user.Role)
 }

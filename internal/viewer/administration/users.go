@@ -151,7 +151,8 @@ func removeUser(q *page.Exchange) error {
 	})
 }
 
-// changeUser changes the user of the path. Administrators do not change themselves, so that one always remains.
+// changeUser changes the user of the path. Administrators do not change themselves, so that
+// nobody locks the last one out by mistake.
 func changeUser(q *page.Exchange, what, done string, change func(u *signin.Users, name string) error) error {
 	name := q.R.PathValue("name")
 	if name == q.Rights.Caller.Name {

@@ -30,9 +30,6 @@ func changePassword(q *page.Exchange) error {
 	if people.File == nil {
 		return page.NewNotFound("Passwords are not changed here", "An administrator changes them with understudy users passwd.", sessionsPath)
 	}
-	if err := page.WriteAudit(q, understudy.AuditEntry{Action: understudy.ActionSignIn, What: "password change"}); err != nil {
-		return err
-	}
 	err := people.ChangePassword(q.Reply.W, q.R, q.R.PostFormValue("current"), q.R.PostFormValue("password"))
 	status, wrong := explainPassword(q, err)
 	switch {
@@ -40,6 +37,10 @@ func changePassword(q *page.Exchange) error {
 		q.RedirectBack(sessionsPath, "Your password has changed. You are signed out in all other browsers.")
 		return nil
 	case errors.Is(err, understudy.ErrUnauthorized) && !errors.Is(err, understudy.ErrTooMany):
+		e := understudy.AuditEntry{Action: understudy.ActionSignIn, What: "password change refused", Status: http.StatusForbidden}
+		if err := page.WriteAudit(q, e); err != nil {
+			return err
+		}
 		status, wrong = http.StatusForbidden, "The current password is wrong."
 	case wrong == "":
 		return err
@@ -109,10 +110,6 @@ func acceptInvitation(q *page.Exchange) error {
 		return errNoInvitation
 	}
 	i, err := people.FindInvitation(q.Ctx, token)
-	if err == nil {
-		e := understudy.AuditEntry{Caller: understudy.Caller{Name: i.Name}, Action: understudy.ActionSignIn, What: "invitation"}
-		err = page.WriteAudit(q, e)
-	}
 	if err == nil {
 		err = people.Accept(q.Reply.W, q.R, token, q.R.PostFormValue("password"))
 	}

@@ -226,12 +226,19 @@ func TestUsersAreInvitedChangedAndRemoved(t *testing.T) {
 	}
 	const own = "/-/sessions/password"
 	post(own, "current=guess&password="+next, ben, http.StatusForbidden, "The current password is wrong")
+	if last := log.Last(); last.What != "password change refused" || last.Caller.Name != "ben" {
+		t.Errorf("listed %+v", last)
+	}
 	post(own, "current="+url.QueryEscape(chosen)+"&password=short", ben, http.StatusBadRequest, "at least 15")
 	_, head = post(own, "current="+url.QueryEscape(chosen)+"&password="+next, ben, http.StatusSeeOther, "/-/sessions")
 	if status, _, _ := h.Get("/-/sessions", ben); status == http.StatusOK {
 		t.Error("the session before the change is open")
 	}
 	ben = keep(head)
+	isChange := func(e understudy.AuditEntry) bool { return e.What == "password change" && e.Caller.Name == "ben" }
+	if all := log.Entries(); !slices.ContainsFunc(all, isChange) {
+		t.Errorf("listed %+v", all)
+	}
 	viewertest.CheckHTML(t, "sessions", h.Page("/-/sessions", ben))
 	post(users+"/ben/role", "role=all", viewertest.All, http.StatusSeeOther, users)
 	post(users+"/ben/role", "role=support", ben, http.StatusBadRequest, "You can&#39;t change yourself")
